@@ -1,0 +1,14 @@
+module github.com/tidemark-log/tidemark
+
+go 1.26.0
+
+require (
+	github.com/klauspost/compress v1.20.4
+	github.com/zeebo/xxh3 v1.1.0
+)
+
+require (
+	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
+)
