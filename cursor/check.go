@@ -66,7 +66,8 @@ type History struct {
 
 	// DigestAt returns the digest of the commit at a revision, and the
 	// base's digest at the base's revision. It is asked at most once, and
-	// only for Oldest - 1 <= revision <= Head. It must not be nil.
+	// for no revision below Oldest - 1 or above Head; so a log has to
+	// remember the digest of the last commit it dropped. It must not be nil.
 	DigestAt func(revision uint64) (Digest, error)
 }
 
@@ -75,11 +76,13 @@ type History struct {
 // deliver, and otherwise the first of these that holds:
 //
 //  1. [ErrForeign]: c is of another log, or of none.
-//  2. [ErrView]: c is of another view.
+//  2. [ErrView]: c is of another view. The view of everything is another
+//     view than each of its parts.
 //  3. [ErrFuture]: c lies beyond h.Head.
 //  4. [*CompactedError]: a commit after c was dropped. A cursor exactly at
 //     h.Oldest - 1 has lost nothing and is none of these.
-//  5. The error of h.DigestAt, wrapped.
+//  5. The error of h.DigestAt, wrapped: a commit that was dropped since h was
+//     taken may so still be a [*CompactedError].
 //  6. [ErrDiverged]: the commit at c.Revision has another digest.
 //
 // The order is from what is cheap and certain to what must be read: nothing is

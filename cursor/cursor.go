@@ -84,9 +84,10 @@ type Position struct {
 }
 
 // Cursor means: everything in View up to and including Position was
-// delivered, and the commit there had this Digest. At revision 0, and at the
-// base of a log that continues another one, Digest is the base's digest, the
-// one the first commit chains on: zero for a log that begins at nothing.
+// delivered, and the commit there, whether the view shows it or not, had this
+// Digest. At revision 0, and at the base of a log that continues another one,
+// Digest is the base's digest, the one the first commit chains on: zero for a
+// log that begins at nothing.
 //
 // A Cursor is a plain value and comparable. The zero Cursor belongs to no log:
 // every log refuses it with [ErrForeign].

@@ -28,12 +28,17 @@ import (
 //
 // Why no single slip of the hand goes unnoticed, whatever the token: a changed
 // character is a burst of at most 8 bits and two exchanged neighbours one of
-// at most 16, and CRC-32C misses no burst up to 32 bits. A character too many
-// or too few is a wrong length, unless it turned the version into another one;
-// the CRC of the two beginnings then differs, and running it on over the same
+// at most 16, and CRC-32C misses no burst up to 32 bits. If the neighbours are
+// the last of the body and the first of the check, the CRC changes in more
+// bits than that one character of the check holds. A character too many or too
+// few is a wrong length, unless it turned the version into another one; the
+// CRC of the two beginnings then differs, and running it on over the same
 // characters keeps different values different. The check is compared as text,
 // so its three spare bits cannot vary, and a letter in the other case is no
 // letter of the alphabet.
+//
+// The check finds slips, not forgeries: anyone can print a token. What a token
+// says is believed only as far as [Check] finds it in the log.
 const (
 	tokenPrefix  = "tm"
 	tokenVersion = "1"
