@@ -1,0 +1,6 @@
+//go:build !linux && !darwin
+
+package securedir
+
+// Host fails closed: nothing here is known to hold on this system.
+func Host() (System, error) { return nil, ErrUnsupported }
