@@ -4,6 +4,7 @@ package bench
 func Peers() []Peer {
 	var all []Peer
 	all = append(all, rawPeers()...)
-	all = append(all, raftWALPeer(), etcdPeer(), tidwallPeer())
-	return all
+	return append(all,
+		raftWALPeer(), etcdPeer(), tidwallPeer(),
+		pebblePeer(), pebbleLogPeer(), bboltPeer(), badgerPeer(), sqlitePeer(), natsPeer(), wlogPeer())
 }
