@@ -1,0 +1,383 @@
+package pagelog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-log/tidemark/cursor"
+	"github.com/tidemark-log/tidemark/frame"
+	"github.com/tidemark-log/tidemark/internal/disk"
+)
+
+// How callers share one write and one sync.
+//
+// Goal: a lone caller pays for one positioned write and one sync in its own
+// goroutine; many callers share both; nobody waits on a timer.
+//
+// There are two roles, each held by at most one goroutine at a time: writing
+// (lay out groups and write them) and syncing (one sync of the file). Whoever
+// waits for a ticket takes up what roles are free and needed (work), does that
+// until its own ticket is settled, and then hands over to another waiter, or to
+// a goroutine of the log's own if nobody waits for what is left (handOver).
+//
+// Invariants, under mu:
+//
+//   - Tickets are taken in the order of the queue, and that is the order of
+//     revisions and of the file.
+//   - A durable ticket is taken only when no sync runs; a complete-only one may
+//     be written meanwhile. So at most one sync is in flight, and what it made
+//     durable is what was written when it was issued.
+//   - head moves only after the write returned, durable only after the sync
+//     did. Neither moves once the log is poisoned.
+//   - If there is work that may be done, somebody is doing it or was signalled.
+//
+// The simpler design, a goroutine per log that does all the work, costs a lone
+// caller two hand-overs per commit and a thousand idle logs a thousand stacks.
+
+// maxWrite bounds the bytes of groups that share one write.
+const maxWrite = 1 << 20
+
+// work does what may be done until own is settled, or, if own is nil, until
+// nothing may be done. mu is held; it is released during I/O.
+func (l *Log) work(own *Ticket) {
+	for own == nil || own.inFlight() {
+		switch {
+		case l.canWrite():
+			l.write()
+		case l.canSync():
+			l.sync()
+		default:
+			return
+		}
+	}
+	l.handOver()
+}
+
+func (l *Log) canWrite() bool {
+	if l.writing || l.cause != nil || l.queue.len() == 0 {
+		return false
+	}
+	front := l.queue.front()
+	if front.completeOnly() {
+		return l.mayStayUnsynced(front)
+	}
+	return !l.syncing
+}
+
+// mayStayUnsynced keeps the stretch that is complete and not durable within its
+// bound: over it, the ticket waits for a sync.
+func (l *Log) mayStayUnsynced(t *Ticket) bool {
+	unsynced := l.head.end - l.durable.end
+	if unsynced == 0 || unsynced+t.batch.Size() <= l.opts.MaxUnsynced {
+		return true
+	}
+	l.want = true
+	return false
+}
+
+func (l *Log) canSync() bool { return l.want && !l.syncing && l.cause == nil }
+
+// handOver sees to it that somebody does the work that may be done. mu is held.
+func (l *Log) handOver() {
+	if !l.canWrite() && !l.canSync() {
+		return
+	}
+	for i := l.queue.head; i < len(l.queue.items); i++ {
+		if t := l.queue.items[i]; t.waiting {
+			t.signal()
+			return
+		}
+	}
+	for _, t := range l.unacked {
+		if t.waiting {
+			t.signal()
+			return
+		}
+	}
+	l.startAlone()
+}
+
+// startAlone starts the goroutine that does what nobody waits for. mu is held.
+func (l *Log) startAlone() {
+	if !l.running {
+		l.running = true
+		go l.workAlone()
+	}
+}
+
+// workAlone does the work that nobody waits for.
+func (l *Log) workAlone() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.canSync() {
+		l.sync() // first: complete-only commits could go on for ever
+	}
+	l.work(nil)
+	l.running = false
+	l.handOver()
+	l.checkQuiet()
+}
+
+// checkQuiet tells Close when nothing is under way any more. mu is held.
+func (l *Log) checkQuiet() {
+	idle := !l.writing && !l.syncing && (l.cause != nil || l.queue.len() == 0 && !l.want)
+	if l.closing && idle && l.quiet != nil {
+		select {
+		case <-l.quiet:
+		default:
+			close(l.quiet)
+		}
+	}
+}
+
+// write takes tickets off the queue and writes them. mu is held on entry and
+// return.
+func (l *Log) write() {
+	l.take()
+	batch, head, durableEnd := l.taken, l.head, l.durable.end
+	l.writing = true
+	l.mu.Unlock()
+	next, rejected, err := l.put(batch, head, durableEnd)
+	l.mu.Lock()
+	l.writing = false
+	switch {
+	case rejected != nil:
+		l.settleAll(batch, rejected)
+	case l.cause != nil: // a sync failed meanwhile: nothing is adopted any more
+		l.settleAll(batch, l.uncertain(l.cause))
+	case err != nil:
+		l.poison(err)
+		l.settleAll(batch, l.uncertain(err))
+	default:
+		l.written(batch, next)
+	}
+	clear(batch)
+	l.checkQuiet()
+}
+
+// take moves the tickets that may share the next write from the queue to
+// l.taken.
+func (l *Log) take() {
+	l.taken = l.taken[:0]
+	size := int64(0)
+	for l.queue.len() > 0 {
+		t := l.queue.front()
+		if l.syncing && !t.completeOnly() {
+			return
+		}
+		if t.batch != nil {
+			size += t.batch.Size()
+			if len(l.taken) > 0 && (size > maxWrite || t.completeOnly() && l.head.end-l.durable.end+size > l.opts.MaxUnsynced) {
+				return
+			}
+		}
+		t.state.Store(ticketTaken)
+		l.taken = append(l.taken, l.queue.pop())
+	}
+}
+
+// put lays the groups of batch out behind head and writes them with one write.
+// rejected is an error from before the first group byte; err is from after it.
+func (l *Log) put(batch []*Ticket, head point, durableEnd int64) (next point, rejected, err error) {
+	next = l.layOut(batch, head)
+	if next.end == head.end {
+		return next, nil, nil // nothing but syncs
+	}
+	if limit := int64(l.id.MaxSize); limit > 0 && l.geo.WriteEnd(next.end) > limit {
+		return next, fmt.Errorf("%w: the log would grow over its maximum size of %d bytes", ErrNoSpace, limit), nil
+	}
+	b := l.builder
+	b.Seal(durableEnd)
+	if err := l.space.reserve(b.Offset(), b.Offset()+int64(len(b.Bytes()))); err != nil {
+		return next, noSpace("reserve space", err), nil
+	}
+	if _, err := l.file.WriteAt(b.Bytes(), b.Offset()); err != nil {
+		return next, nil, fmt.Errorf("write: %w", err)
+	}
+	b.Trim(2 * maxWrite)
+	if !slices.ContainsFunc(batch, (*Ticket).completeOnly) {
+		return next, nil, nil // the sync's acknowledgement asks
+	}
+	return next, nil, l.attached(l.space.reserved)
+}
+
+// layOut puts the groups of batch into the builder and fills in what the
+// tickets will say.
+func (l *Log) layOut(batch []*Ticket, head point) point {
+	l.builder.Reset(head.end, head.rev)
+	now := l.env.Now()
+	for _, t := range batch {
+		if t.batch != nil {
+			h := frame.GroupHeader{
+				Count: uint32(t.batch.count), Revision: head.rev + 1, Body: int64(len(t.batch.body)),
+				Prev: head.digest, Epoch: head.epoch, Time: now,
+			}
+			h.Digest = h.ChainDigest(t.batch.body)
+			head.end = l.builder.Add(&h, t.batch.body)
+			head.rev, head.digest = h.Revision, h.Digest
+		}
+		t.end = head.end
+		t.commit = Commit{Revision: head.rev, Digest: cursor.Digest(head.digest), Durable: !t.completeOnly()}
+		if t.batch != nil {
+			t.commit.Count = t.batch.count
+		}
+	}
+	return head
+}
+
+// attached reports ErrReplaced if the file is no longer the one its name leads
+// to, or lost bytes below size. It comes before every acknowledgement.
+func (l *Log) attached(size int64) error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := l.file.Named()
+	if err != nil {
+		return err
+	}
+	switch {
+	case info.Links == 0 || !named:
+		return fmt.Errorf("%w: its name no longer leads to it", ErrReplaced)
+	case info.Size < size:
+		return fmt.Errorf("%w: it has %d bytes of %d", ErrReplaced, info.Size, size)
+	}
+	return nil
+}
+
+// written adopts a write that returned. mu is held.
+func (l *Log) written(batch []*Ticket, next point) {
+	l.stats.wrote(next.end-l.head.end, len(batch))
+	l.head = next
+	for _, t := range batch {
+		if t.completeOnly() {
+			t.settle(t.commit, nil)
+			continue
+		}
+		l.unacked = append(l.unacked, t)
+		l.want = true
+	}
+	if next.end-l.durable.end >= backgroundSync && !l.syncing {
+		l.want = true
+		l.startAlone()
+	}
+	l.notifyLocked()
+	l.touch()
+}
+
+// sync makes durable what is written now. mu is held on entry and return.
+func (l *Log) sync() {
+	target := l.head
+	began := l.stats.begin()
+	l.syncing, l.want = true, false
+	size := l.space.size.Load()
+	l.mu.Unlock()
+	err := l.file.Sync()
+	if err == nil {
+		err = l.attached(size)
+	}
+	l.mu.Lock()
+	if err != nil {
+		l.poison(fmt.Errorf("sync: %w", err))
+	} else if l.cause == nil {
+		l.slots.synced()
+		l.stats.synced(began)
+		l.acknowledge(target)
+		if target.end-l.named > slotEvery {
+			l.nameDurable()
+		}
+	}
+	l.syncing = false
+	l.checkQuiet()
+}
+
+// slotEvery is how many bytes a sync, or syncs since the last slot, cover
+// before a slot names them.
+const slotEvery = 256 << 10
+
+// acknowledge makes target the durable end and settles who waited for it.
+func (l *Log) acknowledge(target point) {
+	l.durable = target
+	left := l.unacked[:0]
+	for _, t := range l.unacked {
+		if t.end <= target.end {
+			t.settle(t.commit, nil)
+		} else {
+			left = append(left, t)
+		}
+	}
+	clear(l.unacked[len(left):])
+	l.unacked = left
+	l.want = l.want || len(left) > 0
+	l.notifyLocked()
+	l.touch()
+}
+
+// nameDurable writes a slot that names the durable end. The syncing role is
+// held, so no sync runs; mu is released during the write.
+func (l *Log) nameDurable() {
+	durable := l.durable
+	l.mu.Unlock()
+	err := l.slots.name(durable.place())
+	l.mu.Lock()
+	if err != nil {
+		l.poison(err)
+		return
+	}
+	l.named = durable.end
+	l.stats.Slots++
+}
+
+// touch puts off the slot that idleness brings.
+func (l *Log) touch() {
+	if l.idle != nil && !l.closing {
+		l.idle.Reset(l.env.Idle)
+	}
+}
+
+// onIdle writes a slot when nothing happened for a while, so that other
+// processes see at once what is durable. It costs no sync.
+func (l *Log) onIdle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.syncing || l.closing || l.cause != nil || l.named == l.durable.end {
+		return
+	}
+	l.syncing = true
+	l.nameDurable()
+	l.syncing = false
+	l.handOver()
+	l.checkQuiet()
+}
+
+// poison latches the first cause. From here on nothing is written. mu is held.
+func (l *Log) poison(cause error) {
+	if l.cause != nil {
+		return
+	}
+	l.cause = cause
+	if l.opts.Logger != nil {
+		l.opts.Logger.Error("log poisoned", "durable", l.durable.rev, "cause", cause)
+	}
+	l.settleAll(l.unacked, l.uncertain(cause))
+	l.unacked = nil
+	for l.queue.len() > 0 {
+		l.queue.pop().settle(Commit{}, l.poisonedLocked())
+	}
+	l.want = false
+	l.notifyLocked()
+}
+
+func (l *Log) uncertain(cause error) error {
+	if errors.Is(cause, disk.ErrNoSpace) {
+		cause = fmt.Errorf("%w: %w", ErrNoSpace, cause)
+	}
+	return fmt.Errorf("%w: %w", ErrUncertain, cause)
+}
+
+func (l *Log) settleAll(batch []*Ticket, err error) {
+	for _, t := range batch {
+		t.settle(Commit{}, err)
+	}
+}

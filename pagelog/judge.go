@@ -1,0 +1,349 @@
+package pagelog
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-log/tidemark/frame"
+)
+
+// When a reader says corrupt.
+//
+// A reader of another process's log sees groups in flight: bytes that are not
+// there yet, or there in part. So a group that does not validate means nothing
+// until there is evidence that it was acknowledged: a slot, or a later header,
+// whose durable end lies beyond it. The order matters. The reader finds the
+// fault, then gathers the evidence, then reads the group once more; only if it
+// is still bad after the evidence was seen, it is corrupt, because the bytes
+// below a durable end were in the file before the durable end was.
+
+// view is what a reader last saw of the file.
+type view struct {
+	header  *header
+	ready   bool  // tip was found
+	tip     point // last complete group
+	tipAt   int64 // where that group starts; 0 if it is where history begins
+	proven  int64 // durable end that slots and later headers prove
+	damage  error // why the tip is not the end
+	looker  walker
+	scanned int64 // size up to which the bytes behind the tip were searched in vain
+}
+
+// bounds is where reading begins and stops, at one moment.
+type bounds struct {
+	begin  point
+	stop   point // last group to show
+	proven int64 // durable end
+	damage error // what is behind stop, if not the end
+}
+
+// bounds looks at the log and says what may be read now.
+func (r *Reader) bounds() (bounds, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone != nil {
+		return bounds{}, r.gone
+	}
+	if r.live != nil {
+		head, durable := r.live.points()
+		return bounds{begin: r.begin, stop: head, proven: durable.end}, nil
+	}
+	if err := r.refresh(); err != nil {
+		if errors.Is(err, ErrDiverged) || errors.Is(err, ErrReplaced) {
+			r.gone = err
+		}
+		return bounds{}, err
+	}
+	v := &r.view
+	b := bounds{begin: r.begin, stop: v.tip, proven: v.proven, damage: v.damage}
+	if r.opts.Durable && v.proven < v.tip.end {
+		if err := r.stopAtProven(&b); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// refresh finds the last complete group: slots first, then the walk.
+func (r *Reader) refresh() error {
+	v := &r.view
+	epoch, size := uint64(0), v.header.size
+	if s := v.header.newest(); s != nil {
+		epoch = s.Epoch
+	}
+	if err := v.header.reread(r.file); err != nil {
+		return err
+	}
+	if named, err := r.file.Named(); err != nil {
+		return err
+	} else if !named {
+		return fmt.Errorf("%w under the reader", ErrReplaced)
+	}
+	if v.header.size < v.header.geo.HeaderArea() {
+		return fmt.Errorf("%w under the reader: it has %d bytes", ErrReplaced, v.header.size)
+	}
+	s := v.header.newest()
+	if s != nil && s.Floor.Offset > r.begin.end {
+		r.begin = pointAt(s.Floor)
+	}
+	v.proven = max(v.proven, v.header.durableEnd())
+	if !v.ready {
+		if err := r.anchor(); err != nil {
+			return err
+		}
+		v.ready = true
+	} else if v.header.size < size || s != nil && s.Epoch != epoch {
+		if err := r.proveTip(); err != nil {
+			return err
+		}
+	}
+	return r.walkToTip()
+}
+
+// anchor finds a place near the end from which to walk: the durable end of a
+// slot, confirmed by the bytes it names; else where history begins.
+func (r *Reader) anchor() error {
+	v := &r.view
+	v.looker = walker{geo: r.geo, win: window{r: r.file, chunk: 64 << 10}, at: r.begin}
+	v.tip = r.begin
+	s := v.header.newest()
+	if s == nil || s.Durable.Offset <= r.begin.end {
+		return nil
+	}
+	w := &v.looker
+	w.win.limit = s.Durable.Offset
+	ok, err := r.confirm(w, s.Durable)
+	if err != nil {
+		return err
+	}
+	if ok {
+		v.tip, v.tipAt = w.at, w.cur.start
+	} else {
+		w.at = r.begin
+	}
+	w.win.drop()
+	return nil
+}
+
+// confirm walks to p from the first group of its page, or of an earlier one if
+// none starts there, and reports whether the groups say the same as p.
+func (r *Reader) confirm(w *walker, p frame.Place) (bool, error) {
+	start, err := r.firstStartBefore(&w.win, p.Offset)
+	if err != nil || start == 0 {
+		return false, err
+	}
+	var f *fault
+	if err := w.trust(start); errors.As(err, &f) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	for w.at.end < p.Offset {
+		if err := w.next(); errors.As(err, &f) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return w.at.place() == p, nil
+}
+
+// proveTip reads the last group again after the file changed under a new
+// writer, or shrank.
+func (r *Reader) proveTip() error {
+	v := &r.view
+	v.scanned = 0
+	if v.tipAt == 0 {
+		return nil
+	}
+	w := walker{geo: r.geo, win: window{r: r.file, limit: v.header.size, chunk: frame.MinPageSize}}
+	err := w.trust(v.tipAt)
+	if err == nil {
+		err = w.next()
+	}
+	var f *fault
+	if err != nil && !errors.As(err, &f) {
+		return err
+	}
+	if f != nil || w.at.place() != v.tip.place() {
+		return fmt.Errorf("%w: revision %d, which was read before, is gone or another; the file was restored, or lost an unacknowledged commit",
+			ErrDiverged, v.tip.rev)
+	}
+	return nil
+}
+
+// walkToTip walks from the tip to the last complete group and judges what is
+// wrong behind it.
+func (r *Reader) walkToTip() error {
+	v := &r.view
+	w := &v.looker
+	v.damage = nil
+	for {
+		w.win.limit = v.header.size
+		w.win.drop()
+		f, err := r.follow(w)
+		if err != nil {
+			return err
+		}
+		again, err := r.judge(w, f)
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// follow passes every valid group behind the tip.
+func (r *Reader) follow(w *walker) (*fault, error) {
+	v := &r.view
+	for {
+		var f *fault
+		err := w.next()
+		if errors.As(err, &f) {
+			return f, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		v.proven = max(v.proven, w.cur.DurableEnd)
+		v.tip, v.tipAt = w.at, w.cur.start
+	}
+}
+
+// judge says whether the walk, which met f behind the tip, is at its end. It
+// sets damage if what follows was acknowledged and is bad; again means that the
+// walk may go on.
+func (r *Reader) judge(w *walker, f *fault) (again bool, err error) {
+	v := &r.view
+	if errors.Is(f.err, frame.ErrUnsupported) {
+		return false, fmt.Errorf("%w: %w", ErrUnsupported, f)
+	}
+	if err := r.gather(w.at.end); err != nil {
+		return false, err
+	}
+	if v.proven <= w.at.end {
+		return false, nil // not yet
+	}
+	w.win.limit = v.header.size
+	w.win.drop()
+	err = w.next() // once more, after the evidence was seen
+	if err == nil {
+		v.proven = max(v.proven, w.cur.DurableEnd)
+		v.tip, v.tipAt = w.at, w.cur.start
+		return true, nil
+	}
+	if !errors.As(err, &f) {
+		return false, err
+	}
+	to, err := bridge(w, f, v.proven, v.header)
+	if err != nil {
+		return false, err
+	}
+	if to != 0 {
+		w.at.end = to
+		v.tip, v.tipAt = w.at, 0
+		return true, nil
+	}
+	if f.complete && errors.Is(f.err, errChain) {
+		return false, fmt.Errorf("%w: offset %d does not continue revision %d", ErrDiverged, f.off, w.at.rev)
+	}
+	v.damage = f.located(r.geo, w.at)
+	return false, nil
+}
+
+// gather looks for evidence that bytes beyond end were acknowledged: in the
+// slots, read again, and in later headers.
+func (r *Reader) gather(end int64) error {
+	v := &r.view
+	if err := v.header.reread(r.file); err != nil {
+		return err
+	}
+	v.proven = max(v.proven, v.header.durableEnd())
+	if v.proven > end {
+		return nil
+	}
+	ev, err := search(r.file, r.geo, end, v.header.size)
+	if err != nil {
+		return err
+	}
+	v.proven = max(v.proven, ev.durableEnd)
+	return nil
+}
+
+// stopAtProven moves the stop of a Durable reader down to the last group that
+// ends at or below the proven end.
+func (r *Reader) stopAtProven(b *bounds) error {
+	b.damage = nil
+	if b.proven <= b.begin.end {
+		b.stop = b.begin
+		return nil
+	}
+	for i := range r.view.header.slots {
+		if s := &r.view.header.slots[i]; s.err == nil && s.Durable.Offset == b.proven {
+			b.stop = pointAt(s.Durable)
+			return nil
+		}
+	}
+	w := walker{geo: r.geo, win: window{r: r.file, limit: b.proven, chunk: 64 << 10}, at: b.begin}
+	start, err := r.firstStartBefore(&w.win, b.proven)
+	if err != nil {
+		return err
+	}
+	if start != 0 {
+		if err := w.trust(start); err != nil {
+			return err
+		}
+	}
+	for w.at.end < b.proven {
+		if err := w.next(); err != nil {
+			return err
+		}
+	}
+	b.stop = w.at
+	return nil
+}
+
+// step passes the next group of an iteration. Below the bounds everything was
+// seen to be there, so a fault is damage, or a file that changed.
+func (r *Reader) step(g *Group, b *bounds) error {
+	err := g.walk.next()
+	var f *fault
+	if err == nil || !errors.As(err, &f) {
+		return err
+	}
+	if errors.Is(f.err, frame.ErrUnsupported) {
+		return fmt.Errorf("%w: %w", ErrUnsupported, f)
+	}
+	// The reason may be that the file changed: look at it again first.
+	fresh, err := r.bounds()
+	if err != nil {
+		return err
+	}
+	if fresh.begin.end > g.walk.at.end {
+		return compacted(&fresh)
+	}
+	if g.walk.next() == nil {
+		return nil
+	}
+	h, err := r.readSlots()
+	if err != nil {
+		return err
+	}
+	to, err := bridge(&g.walk, f, min(fresh.proven, b.stop.end), h)
+	if err != nil {
+		return err
+	}
+	if to == 0 {
+		return f.located(r.geo, g.walk.at)
+	}
+	g.walk.at.end = to
+	if to >= b.stop.end {
+		return errStopped
+	}
+	return r.step(g, b)
+}
+
+// readSlots returns the header area as it is now.
+func (r *Reader) readSlots() (*header, error) {
+	h := &header{id: *r.id, geo: r.geo}
+	return h, h.reread(r.file)
+}

@@ -1,0 +1,321 @@
+package pagelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/tidemark-log/tidemark/cursor"
+	"github.com/tidemark-log/tidemark/frame"
+	"github.com/tidemark-log/tidemark/internal/disk"
+	"github.com/tidemark-log/tidemark/internal/invariant"
+)
+
+// Reader reads a log, also beside a live writer in another process. It never
+// writes and never locks. All methods may run concurrently; a Group belongs to
+// one goroutine at a time.
+//
+// A Reader never goes back in revision: if the file turns out to hold another
+// history than the one it has read, every later call fails with ErrDiverged or
+// ErrReplaced.
+type Reader struct {
+	file disk.File
+	dir  disk.Dir
+	id   *frame.Identity
+	geo  *frame.Geometry
+	opts ReaderOptions
+	live *Log // the writer in this process; nil: another one's, or none
+
+	mu    sync.Mutex
+	view  view  // what was last seen of the file; not used for a live log
+	begin point // where history begins in this file
+	gone  error // why this reader is of no more use
+}
+
+// OpenReader opens the log at path for reading. Errors: ErrNotALog,
+// ErrUnsupported, ErrFileSystem, fs.ErrNotExist, fs.ErrPermission. Damage is
+// found by reading, not by opening.
+func OpenReader(path string, o ReaderOptions) (*Reader, error) {
+	var r *Reader
+	err := inDir(path, func(env Env, name string) (err error) {
+		r, err = OpenReaderIn(env, name, o)
+		return err
+	})
+	return r, err
+}
+
+// OpenReaderIn is OpenReader in a given world; see Env.
+func OpenReaderIn(env Env, name string, o ReaderOptions) (*Reader, error) {
+	if _, err := admit(env.Dir, o.AllowAnyFileSystem); err != nil {
+		return nil, err
+	}
+	f, err := openNamed(env.Dir, name, disk.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	h, err := readHeader(f)
+	if err == nil {
+		err = h.mayRead()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r := &Reader{file: f, dir: env.Dir, id: &h.id, geo: h.geo, opts: o, begin: h.begin()}
+	r.view.header = h
+	return r, nil
+}
+
+// Close releases the file. Calls under way may fail.
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errors.Is(r.gone, ErrClosed) {
+		return ErrClosed
+	}
+	r.gone = ErrClosed
+	return errors.Join(r.file.Close(), r.dir.Close())
+}
+
+// Group is a commit as a reader sees it.
+type Group struct {
+	Commit
+	Time time.Time // when it was written, by the writer's clock: advisory
+
+	start, end int64
+	body       []byte
+	limit      int64
+	scratch    []byte
+	walk       walker
+	header     frame.GroupHeader
+}
+
+// Records iterates the records of the commit in order. Data is valid until the
+// group's next use: copy what must live longer. An error concerns that one
+// record, which a newer version compressed or flagged; its stored bytes are
+// sound.
+func (g *Group) Records() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for stored := range frame.Records(g.body) {
+			data, err := stored.Payload(g.scratch[:0], g.limit)
+			if stored.Codec() != frame.Plain && err == nil {
+				g.scratch = data
+			}
+			if errors.Is(err, frame.ErrUnsupported) {
+				err = fmt.Errorf("%w: record flags %#x of revision %d", ErrUnsupported, stored.Flags, g.Revision)
+			}
+			record := Record{Kind: stored.Kind, Required: stored.Flags&frame.FlagRequired != 0, Codec: stored.Codec(), Data: data}
+			if !yield(record, err) {
+				return
+			}
+		}
+	}
+}
+
+// Cursor returns the cursor that says everything up to this commit was
+// delivered. Issue it after the commit was handled, not before.
+func (r *Reader) Cursor(c Commit) cursor.Cursor {
+	return cursor.Cursor{Position: cursor.Position{Log: r.LogID(), Revision: c.Revision}, Digest: c.Digest}
+}
+
+// LogID returns the identity of the log.
+func (r *Reader) LogID() cursor.LogID { return r.id.LogID }
+
+// Head returns the last complete commit, or the last durable one of a Durable
+// reader. It looks at the file. With damage before the head it returns the
+// sound prefix's last commit and the ErrCorrupt.
+func (r *Reader) Head() (Commit, error) {
+	b, err := r.bounds()
+	if err != nil {
+		return Commit{}, err
+	}
+	return Commit{Revision: b.stop.rev, Digest: cursor.Digest(b.stop.digest), Durable: b.stop.end <= b.proven}, b.damage
+}
+
+// Oldest returns the first revision that the log still has, or will have.
+func (r *Reader) Oldest() uint64 { return r.oldest().rev + 1 }
+
+func (r *Reader) oldest() point {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begin
+}
+
+// Commits iterates the commits after a revision, oldest first, up to the head
+// at the time of the call; Oldest() - 1 begins with the oldest. A group is valid until
+// the next one is yielded. Errors end the iteration: ErrCompacted if commits
+// after that revision were dropped, ErrNotFound if the revision lies beyond the
+// head, ErrCorrupt behind the sound prefix.
+func (r *Reader) Commits(after uint64) iter.Seq2[*Group, error] {
+	return func(yield func(*Group, error) bool) {
+		b, err := r.bounds()
+		if err == nil {
+			var g *Group
+			if g, err = r.startAfter(after, &b); err == nil {
+				err = r.each(g, &b, func(g *Group) bool { return yield(g, nil) })
+			}
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// From iterates the commits after a cursor, as Commits does. Before the first
+// it checks that the cursor belongs to this log and this history; the errors
+// are those of cursor.Check.
+func (r *Reader) From(c cursor.Cursor) iter.Seq2[*Group, error] {
+	return func(yield func(*Group, error) bool) {
+		if err := r.check(c); err != nil {
+			yield(nil, err)
+			return
+		}
+		r.Commits(c.Revision)(yield)
+	}
+}
+
+func (r *Reader) check(c cursor.Cursor) error {
+	b, err := r.bounds()
+	if err != nil {
+		return err
+	}
+	return cursor.Check(c, c.View, cursor.History{
+		Log: r.LogID(), Oldest: b.begin.rev + 1, Head: b.stop.rev,
+		DigestAt: func(rev uint64) (cursor.Digest, error) { return r.digestAt(rev, &b) },
+	})
+}
+
+// DigestAt returns the digest of the commit at a revision; of the last commit
+// dropped, and of the base, too.
+func (r *Reader) DigestAt(revision uint64) (cursor.Digest, error) {
+	b, err := r.bounds()
+	if err != nil {
+		return 0, err
+	}
+	return r.digestAt(revision, &b)
+}
+
+func (r *Reader) digestAt(rev uint64, b *bounds) (cursor.Digest, error) {
+	switch rev {
+	case b.begin.rev:
+		return cursor.Digest(b.begin.digest), nil
+	case b.stop.rev:
+		return cursor.Digest(b.stop.digest), nil
+	}
+	var g Group
+	if err := r.at(rev, &g, b); err != nil {
+		return 0, err
+	}
+	return g.Digest, nil
+}
+
+// At reads the commit at a revision into g, whose memory is used again. Errors:
+// ErrNotFound beyond the head, ErrCompacted, ErrCorrupt.
+func (r *Reader) At(revision uint64, g *Group) error {
+	b, err := r.bounds()
+	if err != nil {
+		return err
+	}
+	return r.at(revision, g, &b)
+}
+
+// Backward iterates the commits from a revision down to the oldest; 0 begins at
+// the head. A group is valid until the next one is yielded.
+func (r *Reader) Backward(from uint64) iter.Seq2[*Group, error] {
+	return func(yield func(*Group, error) bool) {
+		b, err := r.bounds()
+		if err == nil && b.damage != nil && from == 0 {
+			err = b.damage
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if from == 0 {
+			from = b.stop.rev
+		}
+		var g Group
+		var starts []int64 // of the commits from first on, all in one page
+		first := from + 1
+		for rev := from; rev > b.begin.rev; rev-- {
+			if rev < first {
+				if first, starts, err = r.startsBefore(rev, starts, &g, &b); err != nil {
+					yield(nil, err)
+					return
+				}
+			}
+			if err := r.load(&g, starts[rev-first], rev, &b); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(&g, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Wait returns when the head lies beyond a revision, or with the context's
+// error. Beside it: what Head returns.
+func (r *Reader) Wait(ctx context.Context, after uint64) error {
+	pause := time.Millisecond
+	for {
+		var changed <-chan struct{}
+		if r.live != nil {
+			changed = r.live.waitChange()
+		}
+		head, err := r.Head()
+		if err != nil || head.Revision > after {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		if r.live != nil {
+			timer.Stop()
+		}
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-changed:
+		case <-timer.C:
+			pause = min(2*pause, 250*time.Millisecond)
+		}
+	}
+}
+
+var errStopped = errors.New("stopped by the caller")
+
+// each yields the groups behind g's walker up to the bounds.
+func (r *Reader) each(g *Group, b *bounds, yield func(*Group) bool) error {
+	for g.walk.at.end < b.stop.end {
+		if err := r.step(g, b); err != nil {
+			return err
+		}
+		if g.walk.cur.Derived() {
+			continue
+		}
+		g.adopt(r, b)
+		if !yield(g) {
+			return errStopped
+		}
+		invariant.Poison(g.body)
+	}
+	return b.damage
+}
+
+// adopt shows the group that the walker passed last.
+func (g *Group) adopt(r *Reader, b *bounds) {
+	p := &g.walk.cur
+	g.header = p.GroupHeader
+	g.Commit = Commit{Revision: p.Revision, Digest: cursor.Digest(p.Digest), Count: int(p.Count), Durable: p.end <= b.proven}
+	g.Time = time.Unix(0, p.Time)
+	g.start, g.end, g.body, g.limit = p.start, p.end, p.body, int64(r.id.MaxRecord)
+}
+
+// prepare points g's walker at this log, keeping its memory.
+func (r *Reader) prepare(g *Group, b *bounds, chunk int) {
+	buf := g.walk.win.buf[:0]
+	g.walk = walker{geo: r.geo, win: window{r: r.file, limit: b.stop.end, chunk: chunk, buf: buf}}
+}

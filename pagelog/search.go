@@ -1,0 +1,63 @@
+package pagelog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tidemark-log/tidemark/frame"
+)
+
+// evidence is what group headers beyond a damaged place prove. It may raise
+// the proven end and is never adopted as history.
+type evidence struct {
+	durableEnd int64  // the largest durable end any header names
+	epoch      uint64 // the largest epoch seen
+	dirtEnd    int64  // behind the last byte that is not zero, or from
+}
+
+// search looks at every offset in [from, size) where a group header may lie.
+// It reads the stretch once, in bounded memory.
+func search(r io.ReaderAt, g *frame.Geometry, from, size int64) (evidence, error) {
+	ev := evidence{dirtEnd: from}
+	const chunk = 256 << 10
+	buf := make([]byte, min(chunk+frame.GroupHeaderSize, max(size-from, 0)))
+	for off := from &^ 7; off < size; off += chunk {
+		n, err := r.ReadAt(buf[:min(int64(len(buf)), size-off)], off)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return ev, fmt.Errorf("read at offset %d: %w", off, err)
+		}
+		ev.look(g, buf[:n], off)
+		if n < len(buf) && err != nil {
+			break
+		}
+	}
+	return ev, nil
+}
+
+// look examines one chunk that lies at off; its last bytes are looked at again
+// at the head of the next.
+func (ev *evidence) look(g *frame.Geometry, b []byte, off int64) {
+	for at := 0; at+8 <= len(b); at += 8 {
+		if binary.LittleEndian.Uint64(b[at:]) == 0 {
+			continue
+		}
+		here := off + int64(at)
+		ev.dirtEnd = max(ev.dirtEnd, here+8)
+		if at+frame.GroupHeaderSize > len(b) || !g.IsMark(b[at:], here) || !g.MayStart(here) {
+			continue
+		}
+		h, err := g.DecodeGroup(b[at:], here)
+		if err != nil && !errors.Is(err, frame.ErrUnsupported) {
+			continue
+		}
+		if h.DurableEnd <= here {
+			ev.durableEnd = max(ev.durableEnd, h.DurableEnd)
+			ev.epoch = max(ev.epoch, h.Epoch)
+		}
+	}
+	if tail := len(b) % 8; tail > 0 && !frame.IsZero(b[len(b)-tail:]) {
+		ev.dirtEnd = max(ev.dirtEnd, off+int64(len(b)))
+	}
+}

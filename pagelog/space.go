@@ -1,0 +1,87 @@
+package pagelog
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/tidemark-log/tidemark/internal/disk"
+)
+
+// space sees to it that a group write cannot run out of room: it zeroes or
+// reserves the bytes first, where failing is a rejection. It belongs to the
+// writing role.
+//
+// Zeros ahead of the head are what makes a durable commit one data write and
+// one flush: the sync that carries the group has no new blocks and no new size
+// to record. They are written in small pieces, because a large one makes a
+// large folio of the page cache, and every later small write then pays for it.
+type space struct {
+	file      disk.File
+	zeroAhead bool
+	zeroed    int64        // this incarnation wrote zeros or groups up to here
+	reserved  int64        // writing below cannot run out of space
+	size      atomic.Int64 // the file has at least these bytes; equals reserved
+}
+
+const (
+	zeroChunk    = 64 << 10  // bytes of one write of zeros
+	zeroMost     = 256 << 10 // larger writes reserve instead of zeroing
+	reserveChunk = 4 << 20   // bytes reserved at a time for large writes
+)
+
+var zeros [zeroChunk]byte
+
+// reserve makes room for a write of [from, to). After an error the file may
+// have grown by zeros, and nothing else changed.
+func (s *space) reserve(from, to int64) error {
+	defer func() { s.size.Store(s.reserved) }()
+	if to-from > zeroMost {
+		return s.allocate(from, to)
+	}
+	if to <= s.zeroed {
+		return nil
+	}
+	if to <= s.reserved && !s.zeroAhead {
+		s.zeroed = to
+		return nil
+	}
+	if s.zeroAhead {
+		ahead := (to + zeroChunk - 1) / zeroChunk * zeroChunk
+		if err := s.zero(from, ahead); !errors.Is(err, disk.ErrNoSpace) {
+			return err
+		}
+	}
+	return s.zero(from, to)
+}
+
+// zero writes zeros over [from, to) where none were written yet.
+func (s *space) zero(from, to int64) error {
+	for at := max(from, s.zeroed); at < to; at = s.zeroed {
+		next := min((at/zeroChunk+1)*zeroChunk, to)
+		if _, err := s.file.WriteAt(zeros[:next-at], at); err != nil {
+			return err
+		}
+		s.zeroed = next
+		s.reserved = max(s.reserved, next)
+	}
+	return nil
+}
+
+// allocate reserves [from, to) and, if there is room, more.
+func (s *space) allocate(from, to int64) error {
+	if to > s.reserved {
+		at := max(from, s.reserved)
+		ahead := (to + reserveChunk - 1) / reserveChunk * reserveChunk
+		err := s.file.Allocate(at, ahead-at)
+		if errors.Is(err, disk.ErrNoSpace) {
+			ahead = to
+			err = s.file.Allocate(at, ahead-at)
+		}
+		if err != nil {
+			return err
+		}
+		s.reserved = ahead
+	}
+	s.zeroed = max(s.zeroed, to)
+	return nil
+}

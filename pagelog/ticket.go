@@ -1,0 +1,218 @@
+package pagelog
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+)
+
+// Ticket follows one submitted batch to its outcome.
+type Ticket struct {
+	log   *Log
+	batch *Batch // nil: only a sync is asked for
+	sync  bool
+	wake  chan struct{} // holds at most one signal: look again
+
+	state   atomic.Int32
+	waiting bool // somebody is in Wait; guarded by log.mu
+	end     int64
+	commit  Commit
+	err     error
+}
+
+// States of a ticket. They only go up.
+const (
+	ticketQueued  = iota // may still be withdrawn
+	ticketTaken          // the log works on it
+	ticketSettled        // commit and err are final
+)
+
+func (t *Ticket) inFlight() bool { return t.state.Load() != ticketSettled }
+
+// completeOnly reports whether the ticket is acknowledged before it is
+// durable.
+func (t *Ticket) completeOnly() bool { return t.batch != nil && t.batch.CompleteOnly }
+
+// Submit hands a batch to the log and returns at once. The batch must not be
+// changed until the ticket is settled; the ticket tells the outcome, also if
+// nobody waits for it. Batches take effect in the order in which they were
+// submitted.
+func (l *Log) Submit(b *Batch) *Ticket {
+	t := l.ticket(b)
+	if t.err == nil {
+		t.err = l.enqueue(context.Background(), t)
+	}
+	if t.err != nil {
+		t.state.Store(ticketSettled)
+		return t
+	}
+	l.mu.Lock()
+	l.handOver()
+	l.mu.Unlock()
+	return t
+}
+
+// Commit writes a batch as one commit and returns when it is durable, or
+// complete if the batch asks for no more.
+//
+// There are three outcomes. Nil: the commit is there and stays. ErrUncertain:
+// it is unknown whether it is; unless only the wait ended with its context,
+// the log is poisoned. Any other error: the commit was rejected, nothing
+// changed, and trying again is safe. A context that ends before the log takes
+// the batch is a rejection.
+func (l *Log) Commit(ctx context.Context, b *Batch) (Commit, error) {
+	t := l.ticket(b)
+	if t.err != nil {
+		return Commit{}, t.err
+	}
+	if err := l.enqueue(ctx, t); err != nil {
+		t.state.Store(ticketSettled)
+		return Commit{}, err
+	}
+	return t.Wait(ctx)
+}
+
+// ticket returns the ticket of a batch, which is reused if the batch's last
+// commit is settled.
+func (l *Log) ticket(b *Batch) *Ticket {
+	if b.ticket != nil && b.ticket.inFlight() {
+		return &Ticket{log: l, err: fmt.Errorf("batch is still being committed: wait for its ticket, or Reset it")}
+	}
+	if err := b.check(l.id); err != nil {
+		return &Ticket{log: l, err: err}
+	}
+	if b.ticket == nil {
+		b.ticket = &Ticket{wake: make(chan struct{}, 1)}
+	}
+	t := b.ticket
+	t.log, t.batch, t.err, t.commit, t.waiting = l, b, nil, Commit{}, false
+	select { // a signal left over from the last commit
+	case <-t.wake:
+	default:
+	}
+	t.state.Store(ticketQueued)
+	return t
+}
+
+// enqueue puts a ticket in line. Its errors are rejections.
+func (l *Log) enqueue(ctx context.Context, t *Ticket) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if t.wake == nil {
+		t.wake = make(chan struct{}, 1)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closing:
+		return ErrClosed
+	case l.cause != nil:
+		return l.poisonedLocked()
+	}
+	l.queue.push(t)
+	return nil
+}
+
+// Wait returns the outcome of the commit as Commit does. If ctx ends first and
+// the log has not taken the batch yet, the batch is withdrawn and the error is
+// the context's: a rejection. If the log has taken it, only the wait ends: the
+// error is the context's and ErrUncertain, and a later Wait tells the outcome.
+// One goroutine at a time may wait.
+func (t *Ticket) Wait(ctx context.Context) (Commit, error) {
+	l := t.log
+	if !t.inFlight() {
+		return t.commit, t.err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.waiting = true
+	defer func() { t.waiting = false }()
+	for {
+		l.work(t)
+		if !t.inFlight() {
+			return t.commit, t.err
+		}
+		l.mu.Unlock()
+		var err error
+		select {
+		case <-t.wake:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		l.mu.Lock()
+		if err != nil && t.inFlight() {
+			t.waiting = false
+			return Commit{}, l.abandon(t, err)
+		}
+	}
+}
+
+// Done reports whether the outcome is known.
+func (t *Ticket) Done() bool { return !t.inFlight() }
+
+// abandon ends a wait early. Whoever leaves sees to it that the work goes on.
+func (l *Log) abandon(t *Ticket, err error) error {
+	if t.state.Load() == ticketQueued {
+		l.queue.remove(t)
+		t.settle(Commit{}, err)
+	} else {
+		err = fmt.Errorf("%w: the wait for the commit ended: %w", ErrUncertain, err)
+	}
+	l.handOver()
+	return err
+}
+
+// settle makes the outcome known. The log's mutex is held.
+func (t *Ticket) settle(c Commit, err error) {
+	t.commit, t.err = c, err
+	t.state.Store(ticketSettled)
+	t.signal()
+}
+
+// signal asks the waiter to look again.
+func (t *Ticket) signal() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// queue is a first-in, first-out line of tickets that does not allocate in the
+// steady state.
+type queue struct {
+	items []*Ticket
+	head  int
+}
+
+func (q *queue) len() int { return len(q.items) - q.head }
+
+func (q *queue) front() *Ticket { return q.items[q.head] }
+
+func (q *queue) push(t *Ticket) {
+	if q.head > 0 && len(q.items) == cap(q.items) {
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	q.items = append(q.items, t)
+}
+
+func (q *queue) pop() *Ticket {
+	t := q.items[q.head]
+	q.items[q.head] = nil
+	q.head++
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+	return t
+}
+
+func (q *queue) remove(t *Ticket) {
+	for i := q.head; i < len(q.items); i++ {
+		if q.items[i] == t {
+			q.items = append(q.items[:i], q.items[i+1:]...)
+			return
+		}
+	}
+}
