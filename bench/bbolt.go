@@ -11,7 +11,7 @@ import (
 
 func bboltPeer() Peer {
 	return Peer{
-		Name: "bbolt", Kind: Rival, Module: "go.etcd.io/bbolt", Open: openBbolt,
+		Name: "bbolt", Kind: Rival, Module: "go.etcd.io/bbolt", Light: true, Open: openBbolt,
 		Traits: Traits{
 			Sums: SumsNone, Atomic: true, Index: true, Reads: ReadsMap, Reopens: true,
 			Note: "a B+ tree that rewrites pages: two syncs a commit; sums only its two meta pages",

@@ -50,6 +50,7 @@ type Store interface {
 	// until visit returns. Nothing commits meanwhile.
 	Replay(visit func(record []byte)) error
 	// ReadAt returns record n, in buf if the peer reads into callers' memory.
+	// It is valid until the next call; calls come one at a time.
 	ReadAt(n uint64, buf []byte) ([]byte, error)
 	// Len returns the number of records.
 	Len() uint64
@@ -105,7 +106,16 @@ type Peer struct {
 	Module    string   // module path of what is measured; empty for raw loops
 	Workloads []string // the only ones it takes part in; nil means all
 	Traits    Traits
+	Light     bool                         // a thousand of them fit in one process
 	Open      func(Options) (Store, error) // creates, or reopens what is in Dir
+
+	// Verify checks every byte of a closed store that holds Options.Capacity
+	// payload bytes, with so many workers if it can. Nil if it has no such tool.
+	Verify func(o Options, workers int) error
+	// Follow passes the records of a store that another process is writing to
+	// visit, as they appear, until visit returns false. In Durable mode it
+	// holds records back until power loss cannot take them. Nil if it cannot.
+	Follow func(o Options, visit func(record []byte) bool) error
 }
 
 // TakesPart reports whether the peer runs in a workload such as "W3".

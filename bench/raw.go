@@ -1,11 +1,15 @@
 package bench
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
@@ -36,7 +40,7 @@ const (
 )
 
 // rawWorkloads are those a loop with one caller can be the floor of.
-var rawWorkloads = []string{"W1", "W2", "W4", "W5", "W6", "W7"}
+var rawWorkloads = []string{"W1", "W2", "W4", "W5", "W6", "W7", "W10", "W12"}
 
 func rawPeers() []Peer {
 	raw := func(name, note string, open func(Options) (Store, error), workloads ...string) Peer {
@@ -45,11 +49,17 @@ func rawPeers() []Peer {
 			Traits: Traits{Sums: SumsNone, Reads: ReadsFile, Note: note},
 		}
 	}
+	growing := raw("raw grow", "pwrite and fdatasync at the end of a growing file",
+		openRaw(rawGrow), "W1", "W2", "W4", "W5", "W11")
+	growing.Light = true
+	prewritten := raw("raw prewritten", "pwrite and fdatasync into zeros written before; no framing, sums only when it replays",
+		openRaw(rawPrewritten), rawWorkloads...)
+	prewritten.Verify, prewritten.Follow = verifyRaw, followRaw
 	return []Peer{
-		raw("raw grow", "pwrite and fdatasync at the end of a growing file", openRaw(rawGrow), "W1", "W2", "W4", "W5"),
-		raw("raw prewritten", "pwrite and fdatasync into zeros written before; no framing, sums only when it replays",
-			openRaw(rawPrewritten), rawWorkloads...),
-		raw("raw fallocated", "pwrite and fdatasync into unwritten extents", openRaw(rawFallocated), "W1", "W2", "W4", "W5"),
+		growing,
+		prewritten,
+		raw("raw fallocated", "pwrite and fdatasync into unwritten extents",
+			openRaw(rawFallocated), "W1", "W2", "W4", "W5"),
 		raw("raw direct", "O_DIRECT and O_DSYNC writes of whole blocks, the last block rewritten until it is full",
 			openRawDirect, "W1", "W2", "W4"),
 		raw("raw leader", "pwrite and fdatasync into zeros written before; one caller leads and writes for all who wait",
@@ -190,7 +200,7 @@ func (r *rawFile) Replay(visit func(record []byte)) error {
 	return replayRaw(r.file, r.recordSize, r.count, visit)
 }
 
-func replayRaw(f *os.File, recordSize int, count uint64, visit func(record []byte)) error {
+func replayRaw(f io.ReaderAt, recordSize int, count uint64, visit func(record []byte)) error {
 	buf := make([]byte, max(1, readChunk/recordSize)*recordSize)
 	end := int64(count) * int64(recordSize)
 	var sum uint64
@@ -223,23 +233,83 @@ func (r *rawFile) Len() uint64 { return r.count }
 func (r *rawFile) Close() error { return r.file.Close() }
 
 // rawPages reads records by whole pages, as a paged log has to.
-type rawPages struct{ *rawFile }
+type rawPages struct {
+	*rawFile
+	page []byte
+}
 
 func openRawPages(o Options) (Store, error) {
 	r, err := newRawFile(rawPrewritten, o)
 	if err != nil {
 		return nil, err
 	}
-	return rawPages{r}, nil
+	return &rawPages{rawFile: r, page: make([]byte, pageSize)}, nil
 }
 
 // ReadAt is one pread of the page that holds the start of the record.
-func (r rawPages) ReadAt(n uint64, buf []byte) ([]byte, error) {
-	buf = grow(buf, pageSize)
+func (r *rawPages) ReadAt(n uint64, _ []byte) ([]byte, error) {
 	off := int64(n) * int64(r.recordSize)
-	if _, err := r.file.ReadAt(buf, off&^(pageSize-1)); err != nil {
+	if _, err := r.file.ReadAt(r.page, off&^(pageSize-1)); err != nil {
 		return nil, err
 	}
 	start := int(off & (pageSize - 1))
-	return buf[start:min(pageSize, start+r.recordSize)], nil
+	return r.page[start:min(pageSize, start+r.recordSize)], nil
+}
+
+// verifyRaw sums every record of a closed raw file, each worker its share: the
+// least a verification of these bytes can cost.
+func verifyRaw(o Options, workers int) error {
+	f, err := os.Open(filepath.Join(o.Dir, "raw.log"))
+	if err != nil {
+		return err
+	}
+	total := o.Capacity / int64(o.RecordSize)
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for i := range workers {
+		from, to := total*int64(i)/int64(workers), total*int64(i+1)/int64(workers)
+		wg.Go(func() {
+			part := io.NewSectionReader(f, from*int64(o.RecordSize), (to-from)*int64(o.RecordSize))
+			errs[i] = replayRaw(part, o.RecordSize, uint64(to-from), func([]byte) {})
+		})
+	}
+	wg.Wait()
+	return closeWith(errors.Join(errs...), f)
+}
+
+// followPause is how long followers that can only poll wait between looks.
+const followPause = 50 * time.Microsecond
+
+// pause sleeps in the kernel: the runtime's own timers round short sleeps up to
+// a millisecond in a process that polls for events.
+func pause() error {
+	ts := unix.NsecToTimespec(int64(followPause))
+	if err := unix.Nanosleep(&ts, nil); err != nil && !errors.Is(err, unix.EINTR) {
+		return err
+	}
+	return nil
+}
+
+// followRaw polls a pre-written file for the next record that is not zeros.
+func followRaw(o Options, visit func(record []byte) bool) error {
+	f, err := os.Open(filepath.Join(o.Dir, "raw.log"))
+	if err != nil {
+		return err
+	}
+	buf, zero := make([]byte, o.RecordSize), make([]byte, o.RecordSize)
+	for off := int64(0); ; {
+		if _, err := f.ReadAt(buf, off); err != nil {
+			return closeWith(err, f)
+		}
+		if bytes.Equal(buf, zero) {
+			if err := pause(); err != nil {
+				return closeWith(err, f)
+			}
+			continue
+		}
+		off += int64(o.RecordSize)
+		if !visit(buf) {
+			return f.Close()
+		}
+	}
 }

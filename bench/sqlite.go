@@ -11,7 +11,7 @@ import (
 
 func sqlitePeer() Peer {
 	return Peer{
-		Name: "SQLite", Kind: Rival, Module: "github.com/mattn/go-sqlite3", Open: openSQLite,
+		Name: "SQLite", Kind: Rival, Module: "github.com/mattn/go-sqlite3", Light: true, Open: openSQLite,
 		Traits: Traits{
 			Sums: SumsWritten, Atomic: true, Index: true, Reads: ReadsCache, Reopens: true,
 			Note: "a database in WAL mode, synchronous=FULL: sums its log, not its pages; copies the log into the file every 4 MB",

@@ -8,7 +8,7 @@ import (
 
 func tidwallPeer() Peer {
 	return Peer{
-		Name: "tidwall/wal", Kind: Rival, Module: "github.com/tidwall/wal", Open: openTidwall,
+		Name: "tidwall/wal", Kind: Rival, Module: "github.com/tidwall/wal", Light: true, Open: openTidwall,
 		Traits: Traits{
 			Sums: SumsNone, Reads: ReadsCache, Reopens: true,
 			Note: "a record cut by a crash makes the log refuse to open; whole segments are kept in memory; growing files",

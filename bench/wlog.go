@@ -11,7 +11,7 @@ import (
 
 func wlogPeer() Peer {
 	return Peer{
-		Name: "prometheus wlog", Kind: Rival, Module: "github.com/prometheus/prometheus", Open: openWlog,
+		Name: "prometheus wlog", Kind: Rival, Module: "github.com/prometheus/prometheus", Light: true, Open: openWlog,
 		Traits: Traits{
 			Sums: SumsVerified, Reads: ReadsNone, Reopens: true,
 			Note: "no groups, no numbers; must be read to its end before it is written again; " +
@@ -36,10 +36,29 @@ func openWlog(o Options) (Store, error) {
 		return nil, err
 	}
 	p := &wlogLog{wal: wal, dir: o.Dir, mode: o.Mode}
-	if err := p.Replay(func([]byte) { p.count++ }); err != nil {
+	if err := p.findEnd(); err != nil {
 		return nil, closeWith(err, p)
 	}
 	return p, nil
+}
+
+// findEnd reads the log, as its writer demands. A record that a kill cut short
+// is for its user to repair, once.
+func (p *wlogLog) findEnd() error {
+	err := p.readToEnd()
+	var corrupt *wlog.CorruptionErr
+	if errors.As(err, &corrupt) {
+		if err := p.wal.Repair(err); err != nil {
+			return err
+		}
+		err = p.readToEnd()
+	}
+	return err
+}
+
+func (p *wlogLog) readToEnd() error {
+	p.count = 0
+	return p.Replay(func([]byte) { p.count++ })
 }
 
 func (p *wlogLog) Commit(group [][]byte) error {

@@ -17,6 +17,8 @@ import (
 	"os/signal"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tidemark-log/tidemark/bench/internal/workload"
 )
 
 // command is one of the words after the program's name.
@@ -51,6 +53,9 @@ func main() {
 }
 
 func dispatch(ctx context.Context, args []string) error {
+	if len(args) == 2 && args[0] == workload.ChildArg {
+		return workload.RunChild(args[1], os.Stdin, os.Stdout)
+	}
 	if len(args) > 0 {
 		for _, c := range commands() {
 			if c.name == args[0] {

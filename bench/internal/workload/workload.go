@@ -45,13 +45,21 @@ type Workload struct {
 	Run   func(context.Context, *Setting) error
 }
 
-// All returns the workloads in order.
+// All returns the workloads in order. W9, device bytes and flushes per commit,
+// is taken in passing from W1, W2 and W4.
 func All() []Workload {
 	return []Workload{
 		{"W1", "durable commit of one record of 256 B, one caller", true, runW1},
 		{"W2", "durable commit of one record of 4 KiB and 64 KiB", true, runW2},
 		{"W3", "1, 8, 64 and 256 concurrent callers", false, runW3},
 		{"W4", "durable commit of 16 records of 256 B", true, runW4},
+		{"W5", "append of 128 MiB, one sync at the end", false, runW5},
+		{"W6", "replay of 256 MiB in groups of 16", false, runW6},
+		{"W7", "random reads by number", false, runW7},
+		{"W8", "opening after a kill and after a close", false, runW8},
+		{"W10", "delay to a follower in another process", false, runW10},
+		{"W11", "a thousand logs in one process", false, runW11},
+		{"W12", "verification on two cores", false, runW12},
 	}
 }
 
