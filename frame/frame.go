@@ -39,7 +39,8 @@ var (
 	// ErrDigest means a group's records do not give the digest in its header.
 	ErrDigest = errors.New("digest does not match")
 	// ErrUnsupported means a good sum over something this version does not
-	// know: a later format version, a flag, a feature. It is never damage.
+	// know, a later format version, a flag, a feature, or that this machine
+	// cannot address. It is never damage.
 	ErrUnsupported = errors.New("written by a newer version")
 )
 

@@ -41,10 +41,6 @@ func (id *Identity) Geometry() *Geometry {
 	return g
 }
 
-// maxDerivedBody bounds a derived group whatever the log's limits: the largest
-// host checkpoint, and room for what the engine adds.
-const maxDerivedBody = 17 << 20
-
 // Mark returns the 8 bytes that every group of a salt begins with.
 func Mark(salt uint64) uint64 { return xxh3.HashStringSeed(groupMarkText, salt) }
 
@@ -78,12 +74,13 @@ func (g *Geometry) WriteEnd(end int64) int64 { return roundUp(end, g.align) }
 
 // Start returns where a group begins that follows the raw end of its
 // predecessor: aligned, and past padding and page header if no group header
-// fits in the rest of the page.
+// fits in the rest of the page. Its result is one that MayStart accepts, for
+// every end up to the largest offset.
 func (g *Geometry) Start(end int64) int64 {
 	s := roundUp(end, g.align)
 	in := s % g.pageSize
-	if in == 0 {
-		return s + PageHeaderSize
+	if in < PageHeaderSize {
+		return s - in + PageHeaderSize
 	}
 	if g.pageSize-in < GroupHeaderSize {
 		return s - in + g.pageSize + PageHeaderSize
@@ -92,9 +89,9 @@ func (g *Geometry) Start(end int64) int64 {
 }
 
 // End returns the raw end of a group that begins at start with a body of the
-// given length, or -1 if it would lie beyond every possible file.
+// given length in bytes, or -1 if it would lie beyond every possible file.
 func (g *Geometry) End(start, body int64) int64 {
-	if body < 0 || body > math.MaxInt64/4 || start > math.MaxInt64/4 {
+	if body < 0 || body > maxOffset || start < 0 || start > maxOffset {
 		return -1
 	}
 	n := GroupHeaderSize + body
@@ -108,16 +105,25 @@ func (g *Geometry) End(start, body int64) int64 {
 	return g.PageStart(start) + (1+full)*g.pageSize + PageHeaderSize + rest - full*perPage
 }
 
-// MayStart reports whether a group header may lie at off.
+// MayStart reports whether a group header may lie at off: on the alignment or
+// right behind a page header, with room for all of it in the page.
 func (g *Geometry) MayStart(off int64) bool {
 	in := off % g.pageSize
-	return off >= g.headerArea && off%8 == 0 && in >= PageHeaderSize && g.pageSize-in >= GroupHeaderSize
+	return off >= g.headerArea && off <= maxOffset && (off%g.align == 0 || in == PageHeaderSize) &&
+		in >= PageHeaderSize && g.pageSize-in >= GroupHeaderSize
+}
+
+// MayEnd reports whether off can be the raw end of a group, or the end of the
+// header area, where the first group has its predecessor's.
+func (g *Geometry) MayEnd(off int64) bool {
+	in := off % g.pageSize
+	return off >= g.headerArea && off <= maxOffset && off%8 == 0 && (in == 0 || in > PageHeaderSize)
 }
 
 // IsMark reports whether b begins with the mark of the groups that may start
 // at off. It is the cheap test before DecodeGroup.
 func (g *Geometry) IsMark(b []byte, off int64) bool {
-	return binary.LittleEndian.Uint64(b) == g.spanAt(off).mark
+	return len(b) >= 8 && binary.LittleEndian.Uint64(b) == g.spanAt(off).mark
 }
 
 // firstStart returns the first-start field of the page that begins at page, if
@@ -130,8 +136,8 @@ func (g *Geometry) firstStart(page, start int64) uint32 {
 }
 
 // Gather turns the raw bytes of a group into its body: raw holds the file's
-// bytes from the group's start to its raw end and is changed in place, the
-// body is a part of it. The second result is the offset of the first page
+// bytes from the group's start to its raw end, as End has it, and is changed
+// in place; the body is a part of it. The second result is the offset of the first page
 // header in it that is not the one that belongs there, or 0.
 func (g *Geometry) Gather(raw []byte, h *GroupHeader, start int64) (body []byte, badPage int64) {
 	end := start + int64(len(raw))
@@ -153,14 +159,14 @@ func (g *Geometry) Gather(raw []byte, h *GroupHeader, start int64) (body []byte,
 }
 
 // CheckGap checks the bytes between the raw end of one group and the start of
-// the next: zero, but for a page header. last is the revision of the last data
-// group before. badPage is the offset of a page header that is not the one
-// that belongs there, or 0.
+// the next, which are all of gap: zero, but for a page header. last is the
+// revision of the last data group before. badPage is the offset of a page
+// header that is not the one that belongs there, or 0. Errors: ErrPadding.
 func (g *Geometry) CheckGap(gap []byte, end int64, last uint64) (badPage int64, err error) {
 	start := end + int64(len(gap))
 	zeros := gap
 	if start%g.pageSize == PageHeaderSize {
-		at := len(gap) - PageHeaderSize
+		at := max(0, len(gap)-PageHeaderSize)
 		page := start - PageHeaderSize
 		want := PageHeader{Number: page / g.pageSize, First: PageHeaderSize, Last: last}
 		if !g.isPage(gap[at:], page, want) {

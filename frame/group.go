@@ -3,6 +3,7 @@ package frame
 import (
 	"encoding/binary"
 	"math"
+	"sync"
 
 	"github.com/zeebo/xxh3"
 )
@@ -48,7 +49,9 @@ func (g *Geometry) sealGroup(b []byte, off, durableEnd int64) {
 
 // DecodeGroup reads the header of the group that starts at off. Errors:
 // ErrMark, ErrSum; under a good sum ErrUnsupported for a version or flag this
-// package does not know, ErrField for a value that cannot be.
+// package does not know or a body this machine cannot address, ErrField for a
+// value that cannot be. With ErrUnsupported the durable end and the epoch still
+// hold: they stay where they are in every version.
 func (g *Geometry) DecodeGroup(b []byte, off int64) (GroupHeader, error) {
 	if len(b) < GroupHeaderSize || !g.IsMark(b, off) {
 		return GroupHeader{}, ErrMark
@@ -70,49 +73,55 @@ func (g *Geometry) DecodeGroup(b []byte, off int64) (GroupHeader, error) {
 	if binary.LittleEndian.Uint16(b[groupVersion:]) != Version || h.Flags&^FlagDerived != 0 {
 		return h, ErrUnsupported
 	}
-	if h.DurableEnd < 0 || h.DurableEnd > off || h.Revision > math.MaxInt64 {
+	if h.DurableEnd < 0 || h.DurableEnd > off || h.Revision > math.MaxInt64 || h.Revision == 0 && !h.Derived() {
 		return h, ErrField
 	}
 	if h.Count == 0 || h.Count > MaxGroupRecords || h.Body > g.maxBody ||
 		h.Body < int64(h.Count)*RecordHeaderSize || h.Body%8 != 0 {
 		return h, ErrField
 	}
+	if h.Body > math.MaxInt/2 {
+		return h, ErrUnsupported
+	}
 	return h, nil
 }
 
-// Digest returns the chain value of a group: over the previous digest, the
-// flags, the revision, the record count and every record header, which holds
-// the sum of the record's bytes. body must be well-formed.
+// ChainDigest returns the chain value of a group: over the previous digest,
+// the flags, the revision, the record count and every record header, which
+// holds the sum of the record's bytes. body must be well-formed.
 func (h *GroupHeader) ChainDigest(body []byte) uint64 {
 	var c chain
 	c.start(h)
 	for len(body) >= RecordHeaderSize {
-		c.add(body[:RecordHeaderSize])
-		n := recordSize(int64(binary.LittleEndian.Uint32(body[recordLength:])))
-		if n > int64(len(body)) {
+		c.add(body)
+		_, size, ok := recordExtent(body)
+		if !ok {
 			break
 		}
-		body = body[n:]
+		body = body[size:]
 	}
 	return c.sum()
 }
 
 // Check validates a group's body against its header: every record well-formed
-// and under its sum, nothing left over, and the digest recomputed. Errors:
-// ErrField, ErrPadding, ErrSum, ErrDigest.
+// and under its sum, nothing left over, and the digest recomputed. It holds no
+// reference to body. Errors: ErrField, ErrPadding, ErrSum, ErrDigest.
 func (h *GroupHeader) Check(body []byte) error {
 	var c chain
 	c.start(h)
 	for range h.Count {
-		r, rest, err := nextRecord(body)
-		if err != nil {
-			return err
+		end, size, ok := recordExtent(body)
+		if !ok {
+			return ErrField
 		}
-		if xxh3.Hash(r.Data) != r.Sum {
+		if !padded(body, end, size) {
+			return ErrPadding
+		}
+		if xxh3.Hash(body[RecordHeaderSize:end]) != binary.LittleEndian.Uint64(body[recordSum:]) {
 			return ErrSum
 		}
-		c.add(body[:RecordHeaderSize])
-		body = rest
+		c.add(body)
+		body = body[size:]
 	}
 	if len(body) != 0 {
 		return ErrField
@@ -123,32 +132,47 @@ func (h *GroupHeader) Check(body []byte) error {
 	return nil
 }
 
-// chain hashes a stream of record headers without allocating: short streams in
-// one piece, long ones through a hasher.
+// chain hashes a stream of record headers without allocating: a short stream
+// in one piece, a long one through a hasher that is used again. Both ways are
+// the same function of the same bytes.
 type chain struct {
 	n    int
 	long *xxh3.Hasher
-	buf  [32 + 40*RecordHeaderSize]byte
+	buf  [chainPrefix + chainInline*RecordHeaderSize]byte
 }
+
+const (
+	chainPrefix = 32
+	chainInline = 20 // headers held before the hasher is needed; larger costs every group its zeroing
+)
+
+var hashers = sync.Pool{New: func() any { return xxh3.New() }}
 
 func (c *chain) start(h *GroupHeader) {
 	binary.LittleEndian.PutUint64(c.buf[0:], h.Prev)
 	binary.LittleEndian.PutUint64(c.buf[8:], uint64(h.Flags))
 	binary.LittleEndian.PutUint64(c.buf[16:], h.Revision)
 	binary.LittleEndian.PutUint64(c.buf[24:], uint64(h.Count))
-	c.n = 32
+	c.n = chainPrefix
 }
 
-func (c *chain) add(header []byte) {
+// add takes the record header that b begins with, as three words: a copy of
+// 24 bytes would be a call.
+func (c *chain) add(b []byte) {
 	if c.n+RecordHeaderSize > len(c.buf) {
 		c.flush()
 	}
-	c.n += copy(c.buf[c.n:], header)
+	from, to := b[:RecordHeaderSize], c.buf[c.n:c.n+RecordHeaderSize]
+	binary.LittleEndian.PutUint64(to[0:], binary.LittleEndian.Uint64(from[0:]))
+	binary.LittleEndian.PutUint64(to[8:], binary.LittleEndian.Uint64(from[8:]))
+	binary.LittleEndian.PutUint64(to[16:], binary.LittleEndian.Uint64(from[16:]))
+	c.n += RecordHeaderSize
 }
 
 func (c *chain) flush() {
 	if c.long == nil {
-		c.long = xxh3.New()
+		c.long = hashers.Get().(*xxh3.Hasher)
+		c.long.Reset()
 	}
 	_, _ = c.long.Write(c.buf[:c.n]) // a hasher never fails
 	c.n = 0
@@ -159,5 +183,8 @@ func (c *chain) sum() uint64 {
 		return xxh3.Hash(c.buf[:c.n])
 	}
 	c.flush()
-	return c.long.Sum64()
+	sum := c.long.Sum64()
+	hashers.Put(c.long)
+	c.long = nil
+	return sum
 }

@@ -88,7 +88,9 @@ func (id *Identity) Encode() []byte {
 
 // DecodeIdentity reads one copy of an identity. Errors: ErrMark if this is no
 // identity, ErrSum; under a good sum ErrUnsupported for a later version,
-// ErrField or ErrPadding for what cannot be.
+// ErrField or ErrPadding for what cannot be. An identity with an unknown
+// incompatible feature is returned for its Features: its reserved bytes may be
+// in use, and a field that cannot be is ErrUnsupported.
 func DecodeIdentity(b []byte) (Identity, error) {
 	if len(b) < IdentitySize || string(b[idMagic:idVersion]) != identityMagic {
 		return Identity{}, ErrMark
@@ -112,18 +114,28 @@ func DecodeIdentity(b []byte) (Identity, error) {
 		},
 		Created: int64(le.Uint64(b[idCreated:])),
 	}
+	later := id.Features.UnknownIncompat() != 0
 	n := le.Uint32(b[idLineage:])
-	if n > MaxLineage || le.Uint32(b[idSize:]) != IdentitySize {
-		return Identity{}, ErrField
+	for i := range int(min(n, MaxLineage)) {
+		id.Lineage = append(id.Lineage, ancestor(b[idEntries+i*lineageSize:]))
 	}
-	entries := b[idEntries:]
-	for i := range int(n) {
-		id.Lineage = append(id.Lineage, ancestor(entries[i*lineageSize:]))
+	unused := b[idEntries+len(id.Lineage)*lineageSize : idSum]
+	if n > MaxLineage || le.Uint32(b[idSize:]) != IdentitySize || id.Validate() != nil {
+		return Identity{Features: id.Features}, unknownOr(later, ErrField)
 	}
-	if !IsZero(b[idReserved:idEntries]) || !IsZero(b[idEntries+int(n)*lineageSize:idSum]) {
+	if !later && (!IsZero(b[idReserved:idEntries]) || !IsZero(unused)) {
 		return Identity{}, ErrPadding
 	}
-	return id, id.Validate()
+	return id, nil
+}
+
+// unknownOr returns err, or ErrUnsupported where a later version may have given
+// the field a new meaning.
+func unknownOr(later bool, err error) error {
+	if later {
+		return ErrUnsupported
+	}
+	return err
 }
 
 // Validate reports ErrField for an identity that no log can have.
@@ -131,22 +143,33 @@ func (id *Identity) Validate() error {
 	page := uint64(id.PageSize)
 	ok := bits.OnesCount64(page) == 1 && page >= MinPageSize && page <= MaxPageSize &&
 		(id.Align == 8 || id.Align == 512 || id.Align == 4096) &&
-		id.Salt != 0 && Mark(id.Salt) != 0 && id.LogID != [16]byte{} &&
+		validSalt(id.Salt) && id.LogID != [16]byte{} &&
 		id.MaxRecord >= 1 && id.MaxRecord <= MaxRecordBytes &&
 		id.MaxGroup >= RecordHeaderSize+8 && id.MaxGroup <= MaxGroupBytes &&
 		id.MaxRecords >= 1 && id.MaxRecords <= MaxGroupRecords &&
 		id.MaxSize <= math.MaxInt64 && id.Base.Revision < math.MaxInt64 &&
+		(id.Base.LogID != [16]byte{} || id.Base == Boundary{}) &&
 		len(id.Lineage) <= MaxLineage
-	end := int64(0)
-	for _, a := range id.Lineage {
-		ok = ok && a.End > end && a.Salt != 0
-		end = a.End
-	}
-	if !ok {
+	if !ok || !id.validLineage() {
 		return ErrField
 	}
 	return nil
 }
+
+// validLineage checks the ancestors of an identity whose own fields are sound.
+func (id *Identity) validLineage() bool {
+	g, end := id.Geometry(), int64(0)
+	for _, a := range id.Lineage {
+		if a.End <= end || !g.MayEnd(a.End) || !validSalt(a.Salt) || a.LogID == [16]byte{} || a.Revision > math.MaxInt64 {
+			return false
+		}
+		end = a.End
+	}
+	return true
+}
+
+// validSalt refuses the salts whose groups zero bytes could be.
+func validSalt(salt uint64) bool { return salt != 0 && Mark(salt) != 0 }
 
 func (f Features) put(b []byte) {
 	binary.LittleEndian.PutUint64(b, f.Compat)

@@ -36,6 +36,9 @@ const (
 	MaxGroupBytes   = 1 << 31 // the body of one group
 	MaxGroupRecords = 1 << 20
 	MaxLineage      = 48
+
+	maxDerivedBody = 17 << 20 // body of a derived group, if the log's own limit is lower
+	maxOffset      = 1 << 60  // of anything: sums of offsets and lengths stay far from overflow
 )
 
 // Identity: written once at creation, twice, each copy with its own sum.

@@ -39,10 +39,10 @@ func (g *Geometry) DecodePage(b []byte, off int64) (PageHeader, error) {
 		First:  binary.LittleEndian.Uint32(b[pageFirst:]),
 		Last:   binary.LittleEndian.Uint64(b[pageLast:]),
 	}
-	if number != uint64(off/g.pageSize) || off%g.pageSize != 0 {
+	if number != uint64(off/g.pageSize) || off%g.pageSize != 0 || h.Last > math.MaxInt64 {
 		return PageHeader{}, ErrField
 	}
-	if h.First != 0 && !g.MayStart(off+int64(h.First)) {
+	if h.First != 0 && (int64(h.First) >= g.pageSize || !g.MayStart(off+int64(h.First))) {
 		return PageHeader{}, ErrField
 	}
 	return h, nil

@@ -4,9 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 
-	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
 )
 
@@ -33,9 +32,10 @@ type Record struct {
 func (r *Record) Codec() Codec { return Codec(r.Flags >> codecShift) }
 
 // Payload returns the record's decoded bytes: Data itself where nothing is
-// compressed, else appended to dst. limit bounds the result in bytes. Errors:
-// ErrUnsupported for a codec or flag of a later version, ErrField for a raw
-// length that is over the limit or a lie.
+// compressed, else appended to dst. limit bounds the decoded length in bytes;
+// nothing larger is ever allocated. Errors: ErrUnsupported for a codec or flag
+// of a later version, ErrField for a raw length that is over the limit or a
+// lie.
 func (r *Record) Payload(dst []byte, limit int64) ([]byte, error) {
 	if r.Flags&^knownFlags != 0 || r.Codec() > Zstd {
 		return nil, ErrUnsupported
@@ -46,78 +46,68 @@ func (r *Record) Payload(dst []byte, limit int64) ([]byte, error) {
 		}
 		return r.Data, nil
 	}
-	if int64(r.Raw) > limit {
-		return nil, fmt.Errorf("%w: raw length %d over the limit of %d", ErrField, r.Raw, limit)
+	if limit = min(limit, MaxRecordBytes); r.Raw == 0 || int64(r.Raw) > limit {
+		return nil, fmt.Errorf("%w: raw length %d, limit %d", ErrField, r.Raw, limit)
 	}
 	return r.decode(dst)
 }
 
+// decode appends the payload of a compressed record. Both codecs declare the
+// length once more in the stored bytes; memory is taken only if they agree.
 func (r *Record) decode(dst []byte) ([]byte, error) {
 	at, want := len(dst), int(r.Raw)
-	var err error
-	switch r.Codec() {
-	case S2:
-		if n, lenErr := s2.DecodedLen(r.Data); lenErr != nil || n != want {
-			return nil, ErrField
-		}
-		var out []byte
-		out, err = s2.Decode(nil, r.Data)
-		dst = append(dst, out...)
-	default:
-		dst, err = decodeZstd(dst, r.Data, want)
-	}
-	if err != nil || len(dst)-at != want {
+	if n, ok := declaredLength(r.Codec(), r.Data); !ok || n != uint64(want) {
 		return nil, ErrField
+	}
+	dst = slices.Grow(dst, want)[:at+want]
+	room := dst[at : at : at+want] // neither codec writes beyond a capacity
+	out, err := unpack(r.Codec(), room, r.Data)
+	if err != nil || len(out) != want {
+		return nil, ErrField
+	}
+	if &out[0] != &dst[at] {
+		copy(dst[at:], out)
 	}
 	return dst, nil
 }
 
-func decodeZstd(dst, stored []byte, want int) ([]byte, error) {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(want)+1))
-	if err != nil {
-		return nil, err
+// AppendRecord appends a record to the body of a group: header, payload,
+// zeros. flags holds FlagRequired or nothing. The payload is compressed if
+// codec says so and it saves at least a tenth. The caller keeps data and has
+// checked its length against the log's limits and MaxRecordBytes.
+func AppendRecord(body []byte, kind, flags uint32, codec Codec, data []byte) []byte {
+	if codec != Plain && len(data) > 0 {
+		at := len(body)
+		body = pack(codec, append(body, make([]byte, RecordHeaderSize)...), data)
+		if packed := body[at+RecordHeaderSize:]; pays(len(packed), len(data)) {
+			flags |= uint32(codec) << codecShift
+			r := Record{Kind: kind, Flags: flags, Raw: uint32(len(data)), Sum: xxh3.Hash(packed), Data: packed}
+			r.put(body[at:])
+			return append(body, make([]byte, -len(packed)&7)...)
+		}
+		body = body[:at]
 	}
-	defer d.Close()
-	return d.DecodeAll(stored, dst)
+	return AppendStored(body, Record{Kind: kind, Flags: flags, Sum: xxh3.Hash(data), Data: data})
 }
 
-// AppendRecord appends a record to the body of a group: header, payload,
-// zeros. The payload is compressed if codec says so and it saves at least a
-// tenth. The caller keeps data and has checked its length against the log's
-// limits and MaxRecordBytes.
-func AppendRecord(body []byte, kind, flags uint32, codec Codec, data []byte) []byte {
-	stored, raw := data, 0
-	if codec != Plain {
-		if packed := pack(codec, data); len(packed) <= len(data)-len(data)/10-1 {
-			stored, raw = packed, len(data)
-			flags |= uint32(codec) << codecShift
-		}
-	}
-	return AppendStored(body, Record{Kind: kind, Flags: flags, Raw: uint32(raw), Sum: xxh3.Hash(stored), Data: stored})
-}
+// pays reports whether compression saved at least a tenth.
+func pays(packed, raw int) bool { return raw-packed >= (raw+9)/10 }
 
 // AppendStored appends a record exactly as another log stores it.
 func AppendStored(body []byte, r Record) []byte {
-	var h [RecordHeaderSize]byte
-	binary.LittleEndian.PutUint32(h[recordLength:], uint32(len(r.Data)))
-	binary.LittleEndian.PutUint32(h[recordRaw:], r.Raw)
-	binary.LittleEndian.PutUint32(h[recordKind:], r.Kind)
-	binary.LittleEndian.PutUint32(h[recordFlags:], r.Flags)
-	binary.LittleEndian.PutUint64(h[recordSum:], r.Sum)
-	body = append(append(body, h[:]...), r.Data...)
-	var zeros [8]byte
-	return append(body, zeros[:-len(r.Data)&7]...)
+	at := len(body)
+	body = append(slices.Grow(body, int(RecordSize(len(r.Data)))), make([]byte, RecordHeaderSize)...)
+	r.put(body[at:])
+	return append(append(body, r.Data...), make([]byte, -len(r.Data)&7)...)
 }
 
-func pack(codec Codec, data []byte) []byte {
-	if codec == S2 {
-		return s2.Encode(nil, data)
-	}
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
-	if err != nil {
-		return data // only for options that do not exist
-	}
-	return e.EncodeAll(data, nil)
+// put writes the record's header into b.
+func (r *Record) put(b []byte) {
+	binary.LittleEndian.PutUint32(b[recordLength:], uint32(len(r.Data)))
+	binary.LittleEndian.PutUint32(b[recordRaw:], r.Raw)
+	binary.LittleEndian.PutUint32(b[recordKind:], r.Kind)
+	binary.LittleEndian.PutUint32(b[recordFlags:], r.Flags)
+	binary.LittleEndian.PutUint64(b[recordSum:], r.Sum)
 }
 
 // RecordSize returns the bytes a record of length stored bytes takes in a
@@ -131,8 +121,8 @@ func recordSize(length int64) int64 { return RecordHeaderSize + (length+7)&^7 }
 func Records(body []byte) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for len(body) > 0 {
-			r, rest, err := nextRecord(body)
-			if err != nil || !yield(r) {
+			r, rest, ok := nextRecord(body)
+			if !ok || !yield(r) {
 				return
 			}
 			body = rest
@@ -140,20 +130,11 @@ func Records(body []byte) iter.Seq[Record] {
 	}
 }
 
-// nextRecord splits the first record off a body. The lengths in it are not
-// under a sum yet, so they are held against the bytes that are there.
-func nextRecord(body []byte) (r Record, rest []byte, err error) {
-	if len(body) < RecordHeaderSize {
-		return r, nil, ErrField
-	}
-	length := int64(binary.LittleEndian.Uint32(body[recordLength:]))
-	size := recordSize(length)
-	if length > MaxRecordBytes || size > int64(len(body)) {
-		return r, nil, ErrField
-	}
-	end := RecordHeaderSize + length
-	if !IsZero(body[end:size]) {
-		return r, nil, ErrPadding
+// nextRecord splits the first record off a body.
+func nextRecord(body []byte) (r Record, rest []byte, ok bool) {
+	end, size, ok := recordExtent(body)
+	if !ok {
+		return r, nil, false
 	}
 	r = Record{
 		Kind:  binary.LittleEndian.Uint32(body[recordKind:]),
@@ -162,5 +143,27 @@ func nextRecord(body []byte) (r Record, rest []byte, err error) {
 		Sum:   binary.LittleEndian.Uint64(body[recordSum:]),
 		Data:  body[RecordHeaderSize:end:end],
 	}
-	return r, body[size:], nil
+	return r, body[size:], true
+}
+
+// recordExtent returns where in body the first record's payload ends and where
+// the record itself does. The length in it is not under a sum yet, so it is
+// held against the bytes that are there; ok means both lie in body.
+func recordExtent(body []byte) (end, size int, ok bool) {
+	if len(body) < RecordHeaderSize {
+		return 0, 0, false
+	}
+	length := int64(binary.LittleEndian.Uint32(body[recordLength:]))
+	total := recordSize(length)
+	if length > MaxRecordBytes || total > int64(len(body)) {
+		return 0, 0, false
+	}
+	return RecordHeaderSize + int(length), int(total), true
+}
+
+// padded reports whether the bytes of body from end to size, fewer than eight,
+// are zero. Sizes are multiples of eight, so one word holds them all.
+func padded(body []byte, end, size int) bool {
+	used := uint(end) % 8
+	return used == 0 || binary.LittleEndian.Uint64(body[size-8:size])>>(8*used) == 0
 }

@@ -57,7 +57,9 @@ func (g *Geometry) PutSlot(b []byte, off int64, s *Slot) {
 }
 
 // DecodeSlot reads the slot at off. Errors: ErrMark, ErrSum; under a good sum
-// ErrField or ErrPadding.
+// ErrField or ErrPadding for what cannot be. A slot with an unknown
+// incompatible feature is returned for its Features: its reserved bytes may be
+// in use, and a field that cannot be is ErrUnsupported.
 func (g *Geometry) DecodeSlot(b []byte, off int64) (Slot, error) {
 	if len(b) < SlotSize || string(b[slotMagic:slotNumber]) != slotMagicText {
 		return Slot{}, ErrMark
@@ -73,14 +75,30 @@ func (g *Geometry) DecodeSlot(b []byte, off int64) (Slot, error) {
 		Generation: le.Uint64(b[slotGeneration:]), Superseded: le.Uint64(b[slotSuperseded:]),
 		Features: features(b[slotCompat:]), Time: int64(le.Uint64(b[slotTime:])),
 	}
-	if !IsZero(b[slotReserved:slotSum]) {
+	later := s.Features.UnknownIncompat() != 0
+	if !g.validPlaces(&s) {
+		return Slot{Features: s.Features}, unknownOr(later, ErrField)
+	}
+	if !later && !IsZero(b[slotReserved:slotSum]) {
 		return Slot{}, ErrPadding
 	}
-	if s.Durable.Offset < g.headerArea || s.Floor.Offset < g.headerArea || s.Floor.Offset > s.Durable.Offset ||
-		s.Check.Offset < 0 || s.Check.Offset > s.Durable.Offset || s.Before.Offset < 0 {
-		return Slot{}, ErrField
-	}
 	return s, nil
+}
+
+// validPlaces checks that a slot names places where such things can lie, none
+// of them beyond the durable end.
+func (g *Geometry) validPlaces(s *Slot) bool {
+	for _, p := range []Place{s.Durable, s.Floor, s.Check, s.Before} {
+		if p.Offset > s.Durable.Offset || p.Revision > math.MaxInt64 {
+			return false
+		}
+	}
+	for _, p := range []Place{s.Check, s.Before} {
+		if p.Offset != 0 && !g.MayStart(p.Offset) {
+			return false
+		}
+	}
+	return g.MayEnd(s.Durable.Offset) && g.MayEnd(s.Floor.Offset)
 }
 
 func (p Place) put(b []byte) {
