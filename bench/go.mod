@@ -2,6 +2,8 @@ module github.com/tidemark-log/tidemark/bench
 
 go 1.26.7
 
+require github.com/tidemark-log/tidemark v0.0.0-00010101000000-000000000000
+
 replace github.com/tidemark-log/tidemark => ../
 
 require (

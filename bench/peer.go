@@ -35,6 +35,7 @@ type Options struct {
 	Mode       Mode   // durability of every Commit
 	RecordSize int    // bytes of every record; raw loops keep no lengths
 	Capacity   int64  // payload bytes expected; sizes what is pre-written
+	Group      int    // records of every commit, 0 if they differ
 	Callers    int    // goroutines that commit at once; 0 means 1
 }
 

@@ -4,7 +4,8 @@ package bench
 func Peers() []Peer {
 	var all []Peer
 	all = append(all, rawPeers()...)
-	return append(all,
+	all = append(all,
 		raftWALPeer(), etcdPeer(), tidwallPeer(),
 		pebblePeer(), pebbleLogPeer(), bboltPeer(), badgerPeer(), sqlitePeer(), natsPeer(), wlogPeer())
+	return append(all, tidemarkPeers()...)
 }

@@ -93,7 +93,7 @@ func appendAll(store bench.Store, prepared [][][]byte, n int, start time.Time) (
 
 // fill commits n records in groups, one sync at the end.
 func fill(store bench.Store, w sized, n int) error {
-	prepared := groups(max(preparedGroups, 1), w.group, w.recordSize)
+	prepared := groups(preparedGroups, w.group, w.recordSize)
 	for i := range n / w.group {
 		if err := store.Commit(prepared[i%len(prepared)]); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (s *Setting) load(ctx context.Context, c report.Case, field []*contestant, 
 
 func (s *Setting) loadOne(x *contestant, w sized, n int) error {
 	o := bench.Options{
-		Dir: x.dir, Mode: bench.Deferred, RecordSize: w.recordSize, Capacity: int64(n * w.recordSize),
+		Dir: x.dir, Mode: bench.Deferred, RecordSize: w.recordSize, Capacity: int64(n * w.recordSize), Group: w.group,
 	}
 	store, err := x.peer.Open(o)
 	if err != nil {

@@ -27,7 +27,6 @@ type task struct {
 	Kind    string // "fill" or "follow"
 	Peer    string
 	Options bench.Options
-	Group   int // records per commit
 	Records int
 }
 
@@ -65,14 +64,14 @@ func (t task) fill(p bench.Peer, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w := sized{recordSize: t.Options.RecordSize, group: t.Group}
+	w := sized{recordSize: t.Options.RecordSize, group: t.Options.Group}
 	if err := fill(store, w, t.Records); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(out, ready); err != nil {
 		return err
 	}
-	more := groups(1, t.Group, t.Options.RecordSize)
+	more := groups(1, t.Options.Group, t.Options.RecordSize)
 	for {
 		if err := store.Commit(more[0]); err != nil {
 			return err

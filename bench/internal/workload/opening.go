@@ -72,8 +72,8 @@ func (s *Setting) opens(ctx context.Context, name string, bytes int64) error {
 // openRound lets a child add records and kills it while it goes on, then opens
 // what it left, twice.
 func (s *Setting) openRound(ctx context.Context, x *contestant, add, want int) error {
-	o := bench.Options{Dir: x.dir, Mode: bench.Deferred, RecordSize: openRecord}
-	child, err := s.start(ctx, task{Kind: "fill", Peer: x.peer.Name, Options: o, Group: openGroup, Records: add})
+	o := bench.Options{Dir: x.dir, Mode: bench.Deferred, RecordSize: openRecord, Group: openGroup}
+	child, err := s.start(ctx, task{Kind: "fill", Peer: x.peer.Name, Options: o, Records: add})
 	if err != nil {
 		return err
 	}
