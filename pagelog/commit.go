@@ -138,7 +138,7 @@ func (l *Log) write() {
 	batch, head, durableEnd := l.taken, l.head, l.durable.end
 	l.writing = true
 	l.mu.Unlock()
-	next, rejected, err := l.put(batch, head, durableEnd)
+	next, checks, rejected, err := l.put(batch, head, durableEnd)
 	l.mu.Lock()
 	l.writing = false
 	switch {
@@ -150,6 +150,9 @@ func (l *Log) write() {
 		l.poison(err)
 		l.settleAll(batch, l.uncertain(err))
 	default:
+		l.checks = checks
+		l.made = append(l.made, checks.made...)
+		l.checks.made = nil
 		l.written(batch, next)
 	}
 	clear(batch)
@@ -179,43 +182,41 @@ func (l *Log) take() {
 
 // put lays the groups of batch out behind head and writes them with one write.
 // rejected is an error from before the first group byte; err is from after it.
-func (l *Log) put(batch []*Ticket, head point, durableEnd int64) (next point, rejected, err error) {
-	next = l.layOut(batch, head)
+func (l *Log) put(batch []*Ticket, head point, durableEnd int64) (next point, checks checkpoints, rejected, err error) {
+	next, checks = l.layOut(batch, head)
 	if next.end == head.end {
-		return next, nil, nil // nothing but syncs
+		return next, checks, nil, nil // nothing but syncs
 	}
 	if limit := int64(l.id.MaxSize); limit > 0 && l.geo.WriteEnd(next.end) > limit {
-		return next, fmt.Errorf("%w: the log would grow over its maximum size of %d bytes", ErrNoSpace, limit), nil
+		return next, checks, fmt.Errorf("%w: the log would grow over its maximum size of %d bytes", ErrNoSpace, limit), nil
 	}
 	b := l.builder
 	b.Seal(durableEnd)
 	if err := l.space.reserve(b.Offset(), b.Offset()+int64(len(b.Bytes()))); err != nil {
-		return next, noSpace("reserve space", err), nil
+		return next, checks, noSpace("reserve space", err), nil
 	}
 	if _, err := l.file.WriteAt(b.Bytes(), b.Offset()); err != nil {
-		return next, nil, fmt.Errorf("write: %w", err)
+		return next, checks, nil, fmt.Errorf("write: %w", err)
 	}
 	b.Trim(2 * maxWrite)
 	if !slices.ContainsFunc(batch, (*Ticket).completeOnly) {
-		return next, nil, nil // the sync's acknowledgement asks
+		return next, checks, nil, nil // the sync's acknowledgement asks
 	}
-	return next, nil, l.attached(l.space.reserved)
+	return next, checks, nil, l.attached(l.space.reserved)
 }
 
-// layOut puts the groups of batch into the builder and fills in what the
-// tickets will say.
-func (l *Log) layOut(batch []*Ticket, head point) point {
+// layOut puts the groups of batch, and a checkpoint if one is due, into the
+// builder and fills in what the tickets will say.
+func (l *Log) layOut(batch []*Ticket, head point) (point, checkpoints) {
 	l.builder.Reset(head.end, head.rev)
+	checks := l.checks
 	now := l.env.Now()
 	for _, t := range batch {
-		if t.batch != nil {
-			h := frame.GroupHeader{
-				Count: uint32(t.batch.count), Revision: head.rev + 1, Body: int64(len(t.batch.body)),
-				Prev: head.digest, Epoch: head.epoch, Time: now,
-			}
-			h.Digest = h.ChainDigest(t.batch.body)
-			head.end = l.builder.Add(&h, t.batch.body)
-			head.rev, head.digest = h.Revision, h.Digest
+		switch {
+		case t.batch != nil:
+			head = l.add(&head, t.batch, now)
+		case t.blob != nil:
+			head = l.addCheckpoint(&checks, head, t.blob, now)
 		}
 		t.end = head.end
 		t.commit = Commit{Revision: head.rev, Digest: cursor.Digest(head.digest), Durable: !t.completeOnly()}
@@ -223,7 +224,21 @@ func (l *Log) layOut(batch []*Ticket, head point) point {
 			t.commit.Count = t.batch.count
 		}
 	}
-	return head
+	if checks.due(head, l.opts.CheckpointEvery) {
+		head = l.addCheckpoint(&checks, head, nil, now)
+	}
+	return head, checks
+}
+
+// add lays out one commit.
+func (l *Log) add(head *point, b *Batch, now int64) point {
+	h := frame.GroupHeader{
+		Count: uint32(b.count), Revision: head.rev + 1, Body: int64(len(b.body)),
+		Prev: head.digest, Epoch: head.epoch, Time: now,
+	}
+	h.Digest = h.ChainDigest(b.body)
+	end := l.builder.Add(&h, b.body)
+	return point{end: end, rev: h.Revision, digest: h.Digest, epoch: h.Epoch}
 }
 
 // attached reports ErrReplaced if the file is no longer the one its name leads
@@ -284,7 +299,7 @@ func (l *Log) sync() {
 		l.slots.synced()
 		l.stats.synced(began)
 		l.acknowledge(target)
-		if target.end-l.named > slotEvery {
+		if l.nameCheckpoints(target) || target.end-l.named > slotEvery {
 			l.nameDurable()
 		}
 	}

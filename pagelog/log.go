@@ -29,6 +29,7 @@ type Log struct {
 	// What only the writing role touches.
 	builder *frame.Builder
 	space   space
+	checks  checkpoints
 
 	// What only the syncing role touches.
 	slots slots
@@ -43,6 +44,7 @@ type Log struct {
 	running bool      // a goroutine of the log's own does the work nobody waits for
 	closing bool
 	cause   error         // what poisoned the log
+	made    []made        // checkpoints written and not yet named by a slot
 	head    point         // last complete group
 	durable point         // last acknowledged group; durable.end <= head.end
 	named   int64         // durable end that the newest slot names
@@ -75,6 +77,7 @@ func (l *Log) start(r *recovery) {
 	l.durable = l.head
 	l.named = l.slots.cur.Durable.Offset
 	l.Reader.begin = pointAt(l.slots.cur.Floor)
+	l.checks = r.checks
 	l.space = space{file: l.file, zeroAhead: l.zeroAhead, zeroed: l.head.end, reserved: l.head.end}
 	l.stats.Recovery = r.report
 	if l.env.Idle > 0 {
@@ -109,7 +112,7 @@ func (l *Log) points() (head, durable point) {
 // Sync makes every commit that is complete when it is called durable.
 // ErrUncertain or ErrPoisoned mean that it did not.
 func (l *Log) Sync(ctx context.Context) error {
-	t := &Ticket{log: l, sync: true}
+	t := &Ticket{log: l}
 	if err := l.enqueue(ctx, t); err != nil {
 		return err
 	}

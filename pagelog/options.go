@@ -43,8 +43,8 @@ type Options struct {
 	// MaxUnsynced bounds the bytes that may be complete and not durable;
 	// 0: 64 MiB.
 	MaxUnsynced int64
-	// CheckpointEvery is the least distance of two automatic checkpoints in
-	// bytes; 0: 1 MiB, negative: none are written.
+	// CheckpointEvery is the bytes of commits after which a checkpoint is
+	// written, 1,024 commits doing as well; 0: 1 MiB, negative: never.
 	CheckpointEvery int64
 	// AllowAnyFileSystem accepts network and user-space file systems.
 	AllowAnyFileSystem bool
@@ -72,6 +72,7 @@ const (
 	defaultMaxRecord   = 16 << 20
 	defaultMaxGroup    = 64 << 20
 	defaultMaxUnsynced = 64 << 20
+	defaultCheckpoint  = 1 << 20
 	backgroundSync     = 8 << 20 // unsynced bytes that start a sync of their own
 )
 
@@ -119,6 +120,9 @@ func (o CreateOptions) identity() (frame.Identity, error) {
 func (o Options) validate() (Options, error) {
 	if o.MaxUnsynced == 0 {
 		o.MaxUnsynced = defaultMaxUnsynced
+	}
+	if o.CheckpointEvery == 0 {
+		o.CheckpointEvery = defaultCheckpoint
 	}
 	if o.MaxUnsynced < 0 {
 		return o, fmt.Errorf("option MaxUnsynced is %d, it must not be negative", o.MaxUnsynced)

@@ -60,7 +60,8 @@ type recovery struct {
 	epoch  uint64  // the largest seen anywhere
 	above  []point // group ends at or above F
 	bad    []badPage
-	stop   *fault // why the walk ended
+	stop   *fault      // why the walk ended
+	checks checkpoints // the last one in the file
 	report Report
 }
 
@@ -100,7 +101,9 @@ func (r *recovery) findEnd() error {
 			r.report.BadCopies++
 		}
 	}
-	r.walk.at = r.head.begin()
+	if err := r.anchor(); err != nil {
+		return err
+	}
 	r.report.FromOffset = r.walk.at.end
 	if r.walk.at.end >= r.proven {
 		r.above = append(r.above, r.walk.at)
@@ -160,6 +163,9 @@ func (r *recovery) walkOn() error {
 func (r *recovery) passed(p *passed) error {
 	r.epoch = max(r.epoch, p.Epoch)
 	r.raise(p.DurableEnd)
+	if p.Derived() {
+		r.checks.passed(p)
+	}
 	if p.badPage != 0 {
 		r.bad = append(r.bad, badPage{p.badPage, p.before})
 	}
@@ -255,6 +261,9 @@ func (r *recovery) expect(e *Expect) error {
 func (r *recovery) settle(slots *slots) error {
 	at := r.walk.at
 	r.tail.endAt(at.end)
+	if err := r.findCheckpoint(at); err != nil {
+		return err
+	}
 	r.epoch++
 	floor := r.above[0]
 	if n := at.end - r.proven; n > 0 {

@@ -9,8 +9,8 @@ import (
 // Ticket follows one submitted batch to its outcome.
 type Ticket struct {
 	log   *Log
-	batch *Batch // nil: only a sync is asked for
-	sync  bool
+	batch *Batch        // nil: a sync or a checkpoint is asked for
+	blob  *blob         // a checkpoint is asked for
 	wake  chan struct{} // holds at most one signal: look again
 
 	state   atomic.Int32

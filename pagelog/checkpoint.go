@@ -1,0 +1,308 @@
+package pagelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tidemark-log/tidemark/checkpoint"
+	"github.com/tidemark-log/tidemark/frame"
+)
+
+// Checkpoints. A checkpoint is a derived group in the stream of groups: it is
+// written with the commits beside it, so it costs no flush, and a slot names it
+// once it is durable. It repeats what the slots hold, points to the checkpoint
+// before it and to the host's last blob. Losing one changes cost, never
+// content.
+
+// blob is a host's state at a commit.
+type blob struct {
+	data []byte
+	at   frame.Place // revision and digest of the commit; the offset is filled in when it is written
+}
+
+// made is a checkpoint that was written.
+type made struct {
+	group frame.Place // start, revision and digest of its group
+	end   int64       // raw end of its group
+}
+
+// checkpoints is what the next checkpoint must know. It belongs to the writing
+// role, and is copied and adopted with the write that it was part of.
+type checkpoints struct {
+	last made        // zero: there is none
+	from point       // where history stood at the last one, or begins
+	size int64       // bytes of the last one
+	blob frame.Place // the host's last blob; zero: there is none
+	made []made      // by the write under way
+}
+
+// checkpointCommits is how many commits call for a checkpoint, however small.
+const checkpointCommits = 1024
+
+// due reports whether a checkpoint should follow head.
+func (c *checkpoints) due(head point, every int64) bool {
+	if every < 0 {
+		return false
+	}
+	bytes, commits := head.end-c.from.end, head.rev-c.from.rev
+	return commits > 0 && (bytes >= every || commits >= checkpointCommits) && bytes >= 4*c.size
+}
+
+// passed takes note of a derived group that a walk went over.
+func (c *checkpoints) passed(p *passed) {
+	for record := range frame.Records(p.body) {
+		if record.Kind != frame.KindCheckpoint {
+			return
+		}
+		cp, err := checkpoint.Decode(record.Data)
+		if err != nil {
+			return
+		}
+		c.adopt(&cp, p.start, p.end, &p.GroupHeader)
+		return
+	}
+}
+
+func (c *checkpoints) adopt(cp *checkpoint.Checkpoint, start, end int64, h *frame.GroupHeader) {
+	c.last = made{frame.Place{Offset: start, Revision: h.Revision, Digest: h.Digest}, end}
+	c.from = point{end: end, rev: h.Revision}
+	c.size, c.blob = end-start, cp.Blob
+}
+
+// addCheckpoint lays out a checkpoint behind head.
+func (l *Log) addCheckpoint(c *checkpoints, head point, b *blob, now int64) point {
+	cp := checkpoint.Checkpoint{
+		Resume: head.place(), Previous: c.last.group, Blob: c.blob, Floor: l.slots.cur.Floor,
+		Fence: l.slots.cur.Fence, Run: l.slots.cur.Run, Generation: l.slots.cur.Generation, Features: l.slots.cur.Features,
+	}
+	start := l.geo.Start(head.end)
+	count := uint32(1)
+	if b != nil {
+		cp.Blob = b.at
+		cp.Blob.Offset = start
+		count++
+	}
+	body := frame.AppendRecord(nil, frame.KindCheckpoint, 0, frame.Plain, cp.Encode())
+	if b != nil {
+		body = frame.AppendRecord(body, frame.KindBlob, 0, frame.Plain, b.data)
+	}
+	h := frame.GroupHeader{
+		Flags: frame.FlagDerived, Count: count, Revision: head.rev, Body: int64(len(body)),
+		Prev: head.digest, Epoch: head.epoch, Time: now,
+	}
+	h.Digest = h.ChainDigest(body)
+	head.end = l.builder.Add(&h, body)
+	c.adopt(&cp, start, head.end, &h)
+	c.made = append(c.made, c.last)
+	return head
+}
+
+// nameCheckpoints puts the checkpoints that target made durable into the next
+// slot and reports whether there were any. The syncing role and mu are held.
+func (l *Log) nameCheckpoints(target point) bool {
+	n := 0
+	for _, m := range l.made {
+		if m.end > target.end {
+			break
+		}
+		l.slots.cur.Before, l.slots.cur.Check = l.slots.cur.Check, m.group
+		n++
+	}
+	l.made = append(l.made[:0], l.made[n:]...)
+	return n > 0
+}
+
+// Checkpoint keeps the host's state: blob is what the host needs to go on from
+// the commit at revision, instead of replaying everything before it. It may
+// have up to 16 MiB and is copied. On return it is durable; LastCheckpoint
+// hands out the last one. Errors are those of Commit.
+func (l *Log) Checkpoint(ctx context.Context, revision uint64, data []byte) error {
+	if len(data) > checkpoint.MaxBlob {
+		return fmt.Errorf("%w: a checkpoint of %d bytes, none may have over %d", ErrTooLarge, len(data), checkpoint.MaxBlob)
+	}
+	digest, err := l.DigestAt(revision)
+	if err != nil {
+		return err
+	}
+	b := &blob{data: append([]byte(nil), data...), at: frame.Place{Revision: revision, Digest: uint64(digest)}}
+	t := &Ticket{log: l, blob: b}
+	if err := l.enqueue(ctx, t); err != nil {
+		return err
+	}
+	_, err = t.Wait(ctx)
+	return err
+}
+
+// LastCheckpoint returns the last state that the host kept with Checkpoint, and
+// the revision whose state it is: what follows is replayed with Commits. The
+// error is ErrNotFound if there is none that holds.
+func (r *Reader) LastCheckpoint() (revision uint64, data []byte, err error) {
+	b, err := r.bounds()
+	if err != nil {
+		return 0, nil, err
+	}
+	h, err := r.readSlots()
+	if err != nil {
+		return 0, nil, err
+	}
+	checks, err := lastCheckpoint(r, h, &b)
+	if err != nil {
+		return 0, nil, err
+	}
+	if checks.blob.Offset == 0 {
+		return 0, nil, fmt.Errorf("%w: the log holds no checkpoint of the host", ErrNotFound)
+	}
+	return r.readBlob(checks.blob, &b)
+}
+
+// readBlob reads the blob in the group that starts at p and confirms that the
+// commit it belongs to is part of this history.
+func (r *Reader) readBlob(p frame.Place, b *bounds) (uint64, []byte, error) {
+	w := walker{geo: r.geo, win: window{r: r.file, limit: b.stop.end, chunk: frame.MinPageSize}}
+	err := w.trust(p.Offset)
+	if err == nil {
+		err = w.next()
+	}
+	var f *fault
+	if errors.As(err, &f) {
+		return 0, nil, f.located(r.geo, point{rev: p.Revision})
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	digest, err := r.digestAt(p.Revision, b)
+	if err != nil {
+		return 0, nil, err
+	}
+	if uint64(digest) != p.Digest {
+		return 0, nil, fmt.Errorf("%w: the checkpoint at offset %d is of another history", ErrDiverged, p.Offset)
+	}
+	for record := range frame.Records(w.cur.body) {
+		if record.Kind == frame.KindBlob {
+			return p.Revision, append([]byte(nil), record.Data...), nil
+		}
+	}
+	return 0, nil, fmt.Errorf("%w: no blob at offset %d", ErrNotFound, p.Offset)
+}
+
+// peek reads the header and the first record of the checkpoint group at p,
+// without the host's blob. ok is false if the group is not the one p names, or
+// not durable.
+func peek(r io.ReaderAt, g *frame.Geometry, p frame.Place, proven int64) (cp checkpoint.Checkpoint, end int64, ok bool, err error) {
+	if !g.MayStart(p.Offset) {
+		return cp, 0, false, nil
+	}
+	const first = frame.GroupHeaderSize + frame.RecordHeaderSize + checkpoint.Size
+	raw := make([]byte, first+frame.PageHeaderSize)
+	n, err := r.ReadAt(raw, p.Offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return cp, 0, false, fmt.Errorf("read at offset %d: %w", p.Offset, err)
+	}
+	h, err := g.DecodeGroup(raw[:n], p.Offset)
+	if err != nil || !h.Derived() || h.Revision != p.Revision || h.Digest != p.Digest {
+		return cp, 0, false, nil
+	}
+	end = g.End(p.Offset, h.Body)
+	if end < 0 || end > proven || h.Body < first-frame.GroupHeaderSize || n < len(raw) && end > p.Offset+int64(n) {
+		return cp, 0, false, nil
+	}
+	body, _ := g.Gather(raw[:min(int64(n), end-p.Offset)], &h, p.Offset)
+	if len(body) < first-frame.GroupHeaderSize {
+		return cp, 0, false, nil
+	}
+	cp, ok = firstRecord(body[:first-frame.GroupHeaderSize])
+	return cp, end, ok, nil
+}
+
+func firstRecord(body []byte) (checkpoint.Checkpoint, bool) {
+	for record := range frame.Records(body) {
+		cp, err := checkpoint.Decode(record.Data)
+		return cp, err == nil && record.Kind == frame.KindCheckpoint && record.Holds()
+	}
+	return checkpoint.Checkpoint{}, false
+}
+
+// lastCheckpoint returns the newest checkpoint that holds below b.proven: one
+// that a slot names, or if those fail, the last one that the pages lead to,
+// looked for backwards.
+func lastCheckpoint(r *Reader, h *header, b *bounds) (checkpoints, error) {
+	var c checkpoints
+	named := false
+	s := h.newest()
+	if s == nil {
+		named = true // unknown: look
+		s = &frame.Slot{}
+	}
+	for _, p := range []frame.Place{s.Check, s.Before} {
+		if p.Offset == 0 {
+			continue
+		}
+		named = true
+		cp, end, ok, err := peek(r.file, r.geo, p, min(b.proven, b.stop.end))
+		if err != nil {
+			return c, err
+		}
+		if ok {
+			c.adopt(&cp, p.Offset, end, &frame.GroupHeader{Revision: p.Revision, Digest: p.Digest})
+			return c, nil
+		}
+	}
+	if !named {
+		return c, nil
+	}
+	return r.searchCheckpoint(b)
+}
+
+// searchCheckpoint walks the pages backwards for a checkpoint.
+func (r *Reader) searchCheckpoint(b *bounds) (checkpoints, error) {
+	var c checkpoints
+	win := window{r: r.file, limit: min(b.proven, b.stop.end), chunk: int(r.geo.PageSize())}
+	for page := r.geo.Page(win.limit - 1); page >= r.geo.Page(b.begin.end); page-- {
+		h, ok, err := r.page(&win, page)
+		if err != nil {
+			return c, err
+		}
+		if !ok || h.First == 0 {
+			continue
+		}
+		start := page*r.geo.PageSize() + int64(h.First)
+		for start < win.limit && r.geo.Page(start) == page {
+			g, err := r.groupAt(&win, start)
+			if err != nil {
+				break // the rest of the page does not matter
+			}
+			if g.Derived() {
+				p := frame.Place{Offset: start, Revision: g.Revision, Digest: g.Digest}
+				cp, end, ok, err := peek(r.file, r.geo, p, win.limit)
+				if err != nil {
+					return c, err
+				}
+				if ok {
+					c.adopt(&cp, start, end, &g)
+				}
+			}
+			start = r.geo.Start(r.geo.End(start, g.Body))
+		}
+		if c.last.end != 0 {
+			return c, nil
+		}
+	}
+	return c, nil
+}
+
+// findCheckpoint completes what the walk found: if it passed no checkpoint, the
+// last one lies before where it began.
+func (r *recovery) findCheckpoint(at point) error {
+	if r.checks.last.end != 0 && r.checks.last.end <= at.end {
+		return nil
+	}
+	reader := &Reader{file: r.file, id: &r.head.id, geo: r.head.geo, begin: r.head.begin()}
+	var err error
+	r.checks, err = lastCheckpoint(reader, r.head, &bounds{begin: reader.begin, stop: at, proven: r.proven})
+	if r.checks.last.end == 0 {
+		r.checks.from = reader.begin
+	}
+	return err
+}
