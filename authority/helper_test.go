@@ -1,0 +1,178 @@
+package authority
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/tidemark-log/tidemark/internal/securedir"
+	"github.com/tidemark-log/tidemark/snapshot"
+)
+
+// testPath is where the simulated machine keeps its authority.
+const testPath = "/var/lib/user/authority"
+
+var ctx = context.Background()
+
+// snap is a snapshot of a run.
+func snap(t testing.TB, runID string, sequence uint64, l snapshot.Lifecycle) snapshot.Snapshot {
+	t.Helper()
+	plan, err := snapshot.NewPlan(nil, "tools", "compat", nil)
+	must(t, err)
+	s, err := snapshot.New(snapshot.State{
+		RunID: runID, Definition: "agent", Model: "model", TurnLimit: 9, Turns: 1,
+		LastSequence: sequence, Lifecycle: l, Plan: plan,
+		Messages: []snapshot.Message{{ID: "m", Role: snapshot.User, Parts: []snapshot.Part{{Kind: snapshot.Text, Data: []byte("hello")}}}},
+	})
+	must(t, err)
+	return s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got %v, want %v", err, want)
+	}
+}
+
+// world is a simulated machine with processes of one user.
+type world struct {
+	t   testing.TB
+	sim *securedir.Sim
+}
+
+func newWorld(t testing.TB) *world { return &world{t: t, sim: securedir.NewSim()} }
+
+// process is one simulated process: its system and its fences.
+type process struct {
+	*securedir.SimProcess
+	env environment
+	a   *Authority
+}
+
+// process starts one without opening anything.
+func (w *world) process() *process {
+	p := w.sim.Process(0, 0o022)
+	return &process{SimProcess: p, env: environment{sys: p, random: rand.Reader, fences: &fences{}}}
+}
+
+func (p *process) open() error {
+	a, err := open(ctx, p.env, testPath, Options{Create: true})
+	p.a = a
+	return err
+}
+
+// boot starts a process and opens its authority.
+func (w *world) boot() *process {
+	w.t.Helper()
+	p := w.process()
+	must(w.t, p.open())
+	return p
+}
+
+// suspended leaves a run suspended by a process that has died, and gives its
+// envelope.
+func (w *world) suspended(runID string) Envelope {
+	w.t.Helper()
+	p := w.boot()
+	l, err := p.a.Start(ctx, runID)
+	must(w.t, err)
+	e, err := l.Suspend(ctx, snap(w.t, runID, 7, snapshot.Suspended))
+	must(w.t, err)
+	p.Kill()
+	return e
+}
+
+// phase is what a fresh process sees of a run; 0 for none.
+func (w *world) phase(runID string) Phase {
+	w.t.Helper()
+	p := w.boot()
+	defer p.Kill()
+	info, err := p.a.Inspect(ctx, runID)
+	if errors.Is(err, ErrState) {
+		return 0
+	}
+	must(w.t, err)
+	return info.Phase
+}
+
+// failCall makes the process fail the nth coming call of an operation.
+func (p *process) failCall(op string, nth int, f securedir.Fault) {
+	seen := 0
+	p.Plan(func(c securedir.Call) securedir.Fault {
+		if c.Op == op {
+			if seen++; seen == nth {
+				return f
+			}
+		}
+		return securedir.Fault{}
+	})
+}
+
+// tempAuthority opens an authority in a real directory.
+func tempAuthority(t testing.TB) (*Authority, string) {
+	t.Helper()
+	dir := filepath.Join(tempDir(t), "authority")
+	a, err := Open(ctx, dir, Options{Create: true})
+	must(t, err)
+	t.Cleanup(func() { _ = a.Close() })
+	return a, dir
+}
+
+// tempDir is t.TempDir without symbolic links in its path.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	return dir
+}
+
+func mustRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		skipCounted(t, "needs root to become other users")
+	}
+}
+
+// skipCounted skips, unless the run demands every layer.
+func skipCounted(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_FAULTS") != "" {
+		t.Fatal("REQUIRE_FAULTS: " + why)
+	}
+	t.Skip("counted skip: " + why)
+}
+
+var eio = securedir.Fault{Kind: securedir.FailBefore, Err: syscall.EIO}
+
+// cancelAt ends a context when a call of an operation is about to be made.
+func cancelAt(op string, cancel func()) func(securedir.Call) securedir.Fault {
+	return func(c securedir.Call) securedir.Fault {
+		if c.Op == op {
+			cancel()
+		}
+		return securedir.Fault{}
+	}
+}
+
+// cancelAndFail also fails the call.
+func cancelAndFail(op string, cancel func()) func(securedir.Call) securedir.Fault {
+	return func(c securedir.Call) securedir.Fault {
+		if c.Op == op {
+			cancel()
+			return eio
+		}
+		return securedir.Fault{}
+	}
+}
