@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-log/tidemark/pagelog"
+)
+
+func newCreate(a *app) *cobra.Command {
+	var page, align, maxRecord, maxGroup, maxSize size
+	cmd := &cobra.Command{
+		Use:     "create LOG",
+		Short:   "Make a new, empty log",
+		GroupID: groupWrite,
+		Long: `Make a new, empty log and print its identity. A crash leaves no file or a whole
+one. A name that is taken is left alone, whatever it is.
+
+The flags are for all the life of the log. Sizes are bytes, or have K, M or G
+behind them.`,
+		Example: `  tidemark create run.log
+  tidemark create small.log --page-size 4K --max-size 1G`,
+		Args: oneLog,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			log, err := pagelog.Create(args[0], pagelog.CreateOptions{
+				PageSize: int(page), Align: int(align), MaxRecord: int64(maxRecord), MaxGroup: int64(maxGroup), MaxSize: int64(maxSize),
+			}, pagelog.Options{AllowAnyFileSystem: a.anyFileSystem})
+			if err != nil {
+				return err
+			}
+			id := log.LogID()
+			if err := log.Close(); err != nil {
+				return fmt.Errorf("%s: close: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "created %s, log %v\n", args[0], id)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.Var(&page, "page-size", "page size, a power of two from 4K to 1M; 0 means 16K")
+	f.Var(&align, "align", "begin writes at multiples of 8, 512 or 4096 bytes; 0 means 8")
+	f.Var(&maxRecord, "max-record", "bytes of one record, at most 1G; 0 means 16M")
+	f.Var(&maxGroup, "max-group", "bytes of one commit, at most 2G; 0 means 64M")
+	f.Var(&maxSize, "max-size", "bytes of the file, over which commits are rejected; 0 means no limit")
+	return cmd
+}

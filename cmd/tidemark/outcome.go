@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-log/tidemark/pagelog"
+)
+
+// Exit codes. They are part of the contract.
+const (
+	exitGood     = 0 // done
+	exitCorrupt  = 1 // acknowledged bytes are damaged; a writer that refuses them, too
+	exitUsage    = 2 // the command line, or a file that cannot be read or is no log
+	exitLocked   = 3 // another writer has the log
+	exitRejected = 4 // a write was rejected, or its outcome is unknown
+	exitCursor   = 5 // the position is not of this history
+)
+
+// Errors of the command line's own.
+var (
+	errUsage    = errors.New("usage")
+	errInput    = errors.New("input is not readable")
+	errPosition = errors.New("not a position in this history")
+	errBroken   = errors.New("a promise was broken")
+	errNoReader = errors.New("nobody reads the output any more")
+)
+
+// interruptedError ends a verb that a signal asked to stop.
+type interruptedError struct {
+	signal syscall.Signal
+	left   string // what was not done, if anything
+}
+
+func (e *interruptedError) Error() string {
+	text := "stopped by a signal; the log is closed and sound"
+	if e.left != "" {
+		text += "; " + e.left
+	}
+	return text
+}
+
+// outcome says what an error means to the caller of the program.
+type outcome struct {
+	is   error
+	code int
+	next string // what to do; may name the verb's LOG
+}
+
+// outcomes is searched from the top: an error that is two things is the first.
+var outcomes = []outcome{
+	{errPosition, exitCursor, "leave --after out to begin with the oldest commit; 'tidemark stat LOG' shows which log this is and how far it goes"},
+	{errBroken, exitCorrupt, "this is a bug in Tidemark or a broken disk: keep the directory named above and report both"},
+	{pagelog.ErrLocked, exitLocked, "wait until the other writer ends; cat, tail, stat and verify work meanwhile"},
+	{pagelog.ErrUncertain, exitRejected, "do not repeat the write yet: 'tidemark cat LOG --after REVISION' with the last acknowledged revision shows whether it is there"},
+	{pagelog.ErrPoisoned, exitRejected, "run the command again: opening the log decides what is there"},
+	{pagelog.ErrTooLarge, exitRejected, "split the record or use a smaller --group; a log with higher limits is made with 'tidemark create NEW --max-record SIZE --max-group SIZE'"},
+	{pagelog.ErrNoSpace, exitRejected, "free space, or raise the quota or the log's maximum size, and run the command again with what was not committed"},
+	{pagelog.ErrClosed, exitRejected, "run the command again"},
+	{pagelog.ErrCorrupt, exitCorrupt, "'tidemark verify LOG' lists all damage and 'tidemark cat LOG' prints what is sound before it; restore a copy, and do not write to this file"},
+	{pagelog.ErrDiverged, exitCorrupt, "the file mixes two histories, as after restoring a copy over a log in use: restore one whole copy"},
+	{pagelog.ErrLostCommits, exitCorrupt, "restore a copy that has the commits"},
+	{pagelog.ErrCompacted, exitCursor, "begin with the oldest commit that is left"},
+	{pagelog.ErrNotFound, exitCursor, "'tidemark stat LOG' shows how far the log goes"},
+	{pagelog.ErrReplaced, exitUsage, "the name leads to another file now: run the command again"},
+	{pagelog.ErrUnsupported, exitUsage, "update Tidemark; the file was not changed"},
+	{pagelog.ErrNotALog, exitUsage, "check the path; 'tidemark create LOG' makes a log where there is no file yet"},
+	{pagelog.ErrFileSystem, exitUsage, "move the log to a local disk, or add --any-file-system if you know that its locks and syncs hold"},
+	{errInput, exitUsage, "mend the line and append from there on"},
+	{fs.ErrExist, exitUsage, "choose another name, or add to what is there with 'tidemark append LOG'"},
+	{fs.ErrPermission, exitUsage, "ask for permission to the file and its directory, or become its owner; a log is made readable by its owner only"},
+	{errUsage, exitUsage, ""},
+}
+
+// explain returns the exit code for an error and what to print about it.
+func explain(cmd *cobra.Command, err error) (code int, text string) {
+	var stopped *interruptedError
+	switch {
+	case errors.Is(err, errNoReader):
+		return exitGood, ""
+	case errors.As(err, &stopped):
+		return 128 + int(stopped.signal), fmt.Sprintf("%s: %v\n", cmd.CommandPath(), err)
+	}
+	code, next := classify(err)
+	if next == "" {
+		next = fmt.Sprintf("'%s --help' shows how it is used, with an example", cmd.CommandPath())
+	}
+	return code, fmt.Sprintf("%s: %s\n  next: %s\n", cmd.CommandPath(), oneLine(err), next)
+}
+
+func classify(err error) (code int, next string) {
+	for _, o := range outcomes {
+		if errors.Is(err, o.is) {
+			return o.code, o.next
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return exitUsage, "check the path; 'tidemark create LOG' or 'tidemark append LOG' makes a log, in a directory that exists"
+	}
+	return exitUsage, "this is what the operating system said; mend it and run the command again"
+}
+
+// oneLine keeps an error, joined ones too, on one line of the terminal.
+func oneLine(err error) string {
+	text := strings.TrimPrefix(err.Error(), errUsage.Error()+": ")
+	return strings.ReplaceAll(text, "\n", "; ")
+}
+
+// usagef is an error in what the caller typed.
+func usagef(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", errUsage, fmt.Errorf(format, args...))
+}
+
+// output is standard output. A reader that has gone is errNoReader.
+type output struct{ io.Writer }
+
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if isNoReader(err) {
+		err = errNoReader
+	}
+	return n, err
+}
+
+// isNoReader reports whether a write failed since the pipe has no reader.
+func isNoReader(err error) bool {
+	const windowsBrokenPipe, windowsNoData = syscall.Errno(109), syscall.Errno(232)
+	if runtime.GOOS == "windows" {
+		return errors.Is(err, windowsBrokenPipe) || errors.Is(err, windowsNoData)
+	}
+	return errors.Is(err, syscall.EPIPE)
+}
+
+// isTerminal reports whether a stream is shown to a person.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+}

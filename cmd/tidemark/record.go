@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-log/tidemark/cursor"
+	"github.com/tidemark-log/tidemark/pagelog"
+)
+
+// printFlags is how records are printed.
+type printFlags struct {
+	after  string
+	limit  count
+	json   bool
+	cursor bool
+}
+
+func (o *printFlags) register(cmd *cobra.Command) {
+	o.limit = count{low: 0, top: 1 << 62}
+	f := cmd.Flags()
+	f.StringVar(&o.after, "after", "", "begin after this revision, or after this cursor: `REVISION|CURSOR`")
+	f.Var(&o.limit, "limit", "print at most this many records")
+	f.Lookup("limit").DefValue = "0" // not set: no limit
+	f.BoolVar(&o.json, "json", false, "print JSON lines with revision, record and payload or payload_base64")
+	f.BoolVar(&o.cursor, "cursor", false, "print where to go on: with --json in the last line of each commit, else at the end on standard error")
+}
+
+// recordLine is one record in JSON. A payload that is text is in Payload,
+// anything else in Bytes.
+type recordLine struct {
+	Revision uint64  `json:"revision"`
+	Record   int     `json:"record"`
+	Payload  *string `json:"payload,omitempty"`
+	Bytes    *string `json:"payload_base64,omitempty"`
+	Cursor   string  `json:"cursor,omitempty"`
+}
+
+// printer prints records and remembers how far it came.
+type printer struct {
+	out     *bufio.Writer
+	json    *json.Encoder // nil: one payload a line
+	cursors bool
+	left    int64 // records still to print; negative: no limit
+	at      cursor.Cursor
+}
+
+func newPrinter(w io.Writer, o *printFlags, at cursor.Cursor) *printer {
+	p := &printer{out: bufio.NewWriterSize(w, 64<<10), cursors: o.cursor, left: -1, at: at}
+	if o.limit.set {
+		p.left = o.limit.n
+	}
+	if o.json {
+		p.json = json.NewEncoder(p.out)
+		p.json.SetEscapeHTML(false)
+	}
+	return p
+}
+
+// full reports whether the limit is reached.
+func (p *printer) full() bool { return p.left == 0 }
+
+// commit prints the records of a commit, up to the limit. The cursor moves only
+// behind a commit that was printed whole.
+func (p *printer) commit(r *pagelog.Reader, g *pagelog.Group) error {
+	index := 0
+	for record, err := range g.Records() {
+		if err != nil {
+			return fmt.Errorf("revision %d, record %d: %w", g.Revision, index, err)
+		}
+		if p.full() {
+			return nil
+		}
+		if p.left > 0 {
+			p.left--
+		}
+		index++
+		at := ""
+		if index == g.Count {
+			p.at = r.Cursor(g.Commit)
+			if p.cursors {
+				at = p.at.String()
+			}
+		}
+		if err := p.record(recordLine{Revision: g.Revision, Record: index - 1, Cursor: at}, record.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *printer) record(line recordLine, data []byte) error {
+	if p.json == nil {
+		if _, err := p.out.Write(data); err != nil {
+			return err
+		}
+		return p.out.WriteByte('\n')
+	}
+	var text string
+	if utf8.Valid(data) {
+		text = string(data)
+		line.Payload = &text
+	} else {
+		text = base64.StdEncoding.EncodeToString(data)
+		line.Bytes = &text
+	}
+	return p.json.Encode(line)
+}
+
+// end shows what is left in the buffer and, where nothing else did, the cursor.
+func (p *printer) end(notes io.Writer) error {
+	if err := p.out.Flush(); err != nil {
+		return err
+	}
+	if p.cursors && p.json == nil {
+		_, err := fmt.Fprintf(notes, "cursor: %v\n", p.at)
+		return err
+	}
+	return nil
+}
