@@ -1,0 +1,180 @@
+package pagelog
+
+import (
+	"sync"
+
+	"github.com/tidemark-log/tidemark/frame"
+)
+
+// stretchBytes is about how long a stretch is that one worker walks. What begins
+// in it and takes twice as much is left to the verifier: that bounds a worker's
+// memory.
+const stretchBytes = 8 << 20
+
+// stretch is a part of the file between two groups, each the first of its page.
+type stretch struct {
+	from, to int64 // where its first group starts, and the next stretch's
+	done     chan struct{}
+
+	// What the worker found, once done is closed. Everything before at holds.
+	first  point // what the first group says of the history before it
+	at     point // how far the walk came; at.end is 0 if nowhere
+	proven int64 // the largest durable end any of its groups names
+	epoch  uint64
+	counts counts
+	marks  []mark
+	err    error // of the file system
+}
+
+// stretches hands out stretches to workers and their results in order.
+type stretches struct {
+	ordered chan *stretch
+	next    *stretch
+	quit    chan struct{}
+	workers sync.WaitGroup
+}
+
+// startStretches starts the workers. The verifier must call stop.
+func startStretches(v *verifier, workers int) *stretches {
+	s := &stretches{ordered: make(chan *stretch, 2*workers), quit: make(chan struct{})}
+	jobs := make(chan *stretch)
+	begin, size := v.walk.at.end, v.size
+	geo, r, marks := v.geo, v.r, v.marks
+	s.workers.Go(func() {
+		defer close(s.ordered)
+		defer close(jobs)
+		cut := window{r: r, limit: size, chunk: frame.PageHeaderSize}
+		for from := geo.Start(begin); from < size; {
+			st := &stretch{from: from, to: nextStretch(geo, &cut, from), done: make(chan struct{})}
+			from = st.to
+			select {
+			case jobs <- st:
+			case <-s.quit:
+				return
+			}
+			select {
+			case s.ordered <- st:
+			case <-s.quit:
+				return
+			}
+		}
+	})
+	for range workers {
+		s.workers.Go(func() {
+			w := walker{geo: geo, win: window{r: r, chunk: readChunk}}
+			for st := range jobs {
+				st.marks = append(st.marks, marks...)
+				st.err = st.walk(&w, size)
+				close(st.done)
+			}
+		})
+	}
+	return s
+}
+
+// nextStretch returns where the stretch behind the one from from begins: at the
+// first group of a page, or at the file's end.
+func nextStretch(g *frame.Geometry, win *window, from int64) int64 {
+	for page := g.PageStart(from) + max(stretchBytes, g.PageSize()); page < win.limit; page += g.PageSize() {
+		b, err := win.read(page, frame.PageHeaderSize)
+		if err != nil {
+			break // the walk will meet it
+		}
+		if h, err := g.DecodePage(b, page); err == nil && h.First != 0 {
+			return page + int64(h.First)
+		}
+	}
+	return win.limit
+}
+
+// walk passes the groups of the stretch, up to what does not hold or is not as
+// it should be: that is the verifier's to judge.
+func (s *stretch) walk(w *walker, limit int64) error {
+	defer w.win.drop()
+	w.win.limit = min(limit, s.from+2*stretchBytes+w.geo.PageSize())
+	err := w.trust(s.from)
+	if err != nil {
+		var at point
+		return ignoreFault(err, &at)
+	}
+	s.first = w.at
+	for w.geo.Start(w.at.end) < s.to {
+		before := w.at
+		if err := w.next(); err != nil {
+			return ignoreFault(err, &before)
+		}
+		p := &w.cur
+		if p.badPage != 0 {
+			return nil
+		}
+		s.at, s.proven, s.epoch = w.at, max(s.proven, p.DurableEnd), max(s.epoch, p.Epoch)
+		s.counts.add(p)
+		for i := range s.marks {
+			s.marks[i].look(p, w.at)
+		}
+	}
+	return nil
+}
+
+// at returns the stretch that begins at start, when its worker is done with it,
+// or nil if there is none. Those that begin before are dropped.
+func (s *stretches) at(start int64) *stretch {
+	if s == nil {
+		return nil
+	}
+	for s.next == nil || s.next.from < start {
+		next, ok := <-s.ordered
+		if !ok {
+			return nil
+		}
+		s.next = next
+	}
+	if s.next.from > start {
+		return nil
+	}
+	st := s.next
+	s.next = nil
+	<-st.done
+	return st
+}
+
+// stop ends the workers and waits for them.
+func (s *stretches) stop() {
+	if s == nil {
+		return
+	}
+	close(s.quit)
+	s.workers.Wait()
+}
+
+// adopt moves the verifier over what a worker walked, if that carries on the
+// history here.
+func (v *verifier) adopt(s *stretch) error {
+	at := v.walk.at
+	if s.err != nil || s.at.end == 0 || s.first.rev != at.rev || s.first.digest != at.digest || s.first.epoch < at.epoch {
+		return s.err
+	}
+	gap, err := v.walk.win.read(at.end, s.from-at.end)
+	if err != nil {
+		return err
+	}
+	if badPage, err := v.geo.CheckGap(gap, at.end, at.rev); badPage != 0 || err != nil {
+		return nil // the walk says so
+	}
+	for i, m := range v.marks {
+		if m.seen {
+			continue
+		}
+		if !m.isStart && at.end < m.place.Offset && m.place.Offset <= s.from {
+			return nil // it lies between groups: the walk says so
+		}
+		v.marks[i] = s.marks[i]
+	}
+	v.epoch = max(v.epoch, s.epoch)
+	v.counts.plus(s.counts)
+	v.walk.at = s.at
+	v.walk.win.drop()
+	v.anchors = append(v.anchors, s.at)
+	v.progress.at(s.at.end, v.size)
+	return v.raise(s.proven)
+}
