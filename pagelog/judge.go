@@ -19,14 +19,13 @@ import (
 
 // view is what a reader last saw of the file.
 type view struct {
-	header  *header
-	ready   bool  // tip was found
-	tip     point // last complete group
-	tipAt   int64 // where that group starts; 0 if it is where history begins
-	proven  int64 // durable end that slots and later headers prove
-	damage  error // why the tip is not the end
-	looker  walker
-	scanned int64 // size up to which the bytes behind the tip were searched in vain
+	header *header
+	ready  bool  // tip was found
+	tip    point // last complete group
+	tipAt  int64 // where that group starts; 0 if it is where history begins
+	proven int64 // durable end that slots and later headers prove
+	damage error // why the tip is not the end
+	looker walker
 }
 
 // bounds is where reading begins and stops, at one moment.
@@ -35,6 +34,22 @@ type bounds struct {
 	stop   point // last group to show
 	proven int64 // durable end
 	damage error // what is behind stop, if not the end
+}
+
+// boundsFor says what may be read, looking at the file only if the commit rev
+// was not seen before.
+func (r *Reader) boundsFor(rev uint64) (b bounds, cached bool, err error) {
+	if r.live == nil {
+		r.mu.Lock()
+		v := &r.view
+		b = bounds{begin: r.begin, stop: v.tip, proven: v.proven, damage: v.damage}
+		cached = r.gone == nil && v.ready && rev > b.begin.rev && rev <= b.stop.rev && !(r.opts.Durable && v.proven < v.tip.end)
+		r.mu.Unlock()
+	}
+	if !cached {
+		b, err = r.bounds()
+	}
+	return b, cached, err
 }
 
 // bounds looks at the log and says what may be read now.
@@ -152,7 +167,7 @@ func (r *Reader) confirm(w *walker, p frame.Place) (bool, error) {
 // writer, or shrank.
 func (r *Reader) proveTip() error {
 	v := &r.view
-	v.scanned = 0
+	r.directory.forget()
 	if v.tipAt == 0 {
 		return nil
 	}
@@ -306,8 +321,17 @@ func (r *Reader) stopAtProven(b *bounds) error {
 // seen to be there, so a fault is damage, or a file that changed.
 func (r *Reader) step(g *Group, b *bounds) error {
 	err := g.walk.next()
+	if err == nil {
+		return nil
+	}
+	return r.stepOver(g, b, err)
+}
+
+// stepOver says what an error in the middle of an iteration means, and goes on
+// where only derived bytes were damaged.
+func (r *Reader) stepOver(g *Group, b *bounds, err error) error {
 	var f *fault
-	if err == nil || !errors.As(err, &f) {
+	if !errors.As(err, &f) {
 		return err
 	}
 	if errors.Is(f.err, frame.ErrUnsupported) {

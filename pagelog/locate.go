@@ -3,6 +3,7 @@ package pagelog
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/tidemark-log/tidemark/cursor"
 	"github.com/tidemark-log/tidemark/frame"
@@ -37,16 +38,12 @@ func (r *Reader) at(rev uint64, g *Group, b *bounds) error {
 
 // load reads the commit rev, which starts at start, into g.
 func (r *Reader) load(g *Group, start int64, rev uint64, b *bounds) error {
-	var f *fault
 	err := g.walk.trust(start)
 	if err == nil {
 		err = g.walk.next()
 	}
-	if errors.As(err, &f) {
-		return f.located(r.geo, point{rev: rev - 1})
-	}
 	if err != nil {
-		return err
+		return r.damaged(err, rev)
 	}
 	if g.walk.cur.Revision != rev || g.walk.cur.Derived() {
 		f := fault{off: start, what: fmt.Sprintf("group of revision %d", g.walk.cur.Revision), err: errChain}
@@ -54,6 +51,15 @@ func (r *Reader) load(g *Group, start int64, rev uint64, b *bounds) error {
 	}
 	g.adopt(r, b)
 	return nil
+}
+
+// damaged turns a fault in the commit rev into the error a user sees.
+func (r *Reader) damaged(err error, rev uint64) error {
+	var f *fault
+	if errors.As(err, &f) {
+		return f.located(r.geo, point{rev: rev - 1})
+	}
+	return err
 }
 
 // startAfter returns a group whose walker stands before the commit after+1.
@@ -107,48 +113,111 @@ func (r *Reader) locate(win *window, rev uint64, b *bounds) (int64, error) {
 // pageOf returns a group start at or before that of the commit rev, in the same
 // page unless page headers are damaged.
 func (r *Reader) pageOf(win *window, rev uint64, b *bounds) (int64, error) {
-	lo, hi := r.geo.Page(b.begin.end), r.geo.Page(b.stop.end-1)
-	best := r.geo.Start(b.begin.end) // of lo
-	for lo < hi {
+	first := r.geo.Page(b.begin.end)
+	lo, hi := first, r.geo.Page(b.stop.end-1)
+	r.directory.grow(hi)
+	for lo, hi = r.directory.narrow(rev, lo, hi); lo < hi; {
 		mid := lo + (hi-lo+1)/2
-		page, h, err := r.nearestPage(win, mid, lo, hi)
+		page, last, err := r.nearestPage(win, mid, lo, hi)
 		if err != nil {
 			return 0, err
 		}
 		switch {
-		case page < 0:
-			return best, nil // nothing between lo and hi can be trusted
-		case h.Last >= rev && page <= mid:
+		case page < 0 || last >= rev && page > mid:
+			hi = lo // all between is bad: walk over it
+		case last >= rev:
 			hi = page - 1
-		case h.Last >= rev: // all between lo and page is bad: walk over it
-			return best, nil
 		default:
 			lo = page
-			if h.First != 0 {
-				best = page*r.geo.PageSize() + int64(h.First)
-			}
 		}
 	}
-	return best, nil
+	for page := lo; page > first; page-- {
+		h, ok, err := r.page(win, page)
+		if err != nil {
+			return 0, err
+		}
+		if ok && h.First != 0 && h.Last < rev {
+			return page*r.geo.PageSize() + int64(h.First), nil
+		}
+	}
+	return r.geo.Start(b.begin.end), nil
 }
 
-// nearestPage reads the header of page mid, or if it is bad, of the nearest
-// good one at or below mid and above lo, or else above mid and at or below hi.
-// The page is -1 if there is none.
-func (r *Reader) nearestPage(win *window, mid, lo, hi int64) (int64, frame.PageHeader, error) {
+// nearestPage returns page mid and the last revision begun before it; if its
+// header is bad, those of the nearest good one at or below mid and above lo, or
+// else above mid and at or below hi. The page is -1 if there is none.
+func (r *Reader) nearestPage(win *window, mid, lo, hi int64) (page int64, last uint64, err error) {
 	for page := mid; page > lo; page-- {
-		h, ok, err := r.page(win, page)
+		last, ok, err := r.lastBefore(win, page)
 		if ok || err != nil {
-			return page, h, err
+			return page, last, err
 		}
 	}
 	for page := mid + 1; page <= hi; page++ {
-		h, ok, err := r.page(win, page)
+		last, ok, err := r.lastBefore(win, page)
 		if ok || err != nil {
-			return page, h, err
+			return page, last, err
 		}
 	}
-	return -1, frame.PageHeader{}, nil
+	return -1, 0, nil
+}
+
+// lastBefore returns the last revision begun before a page.
+func (r *Reader) lastBefore(win *window, page int64) (last uint64, ok bool, err error) {
+	h, ok, err := r.page(win, page)
+	if ok {
+		r.directory.put(page, h.Last)
+	}
+	return h.Last, ok, err
+}
+
+// directory remembers what page headers said: 8 bytes a page, filled as pages
+// are looked at. With it, a warm lookup reads one page.
+type directory struct {
+	mu   sync.RWMutex
+	last []uint64 // by page number, plus one; 0: not known
+}
+
+// narrow bisects as far as what is known leads.
+func (d *directory) narrow(rev uint64, lo, hi int64) (int64, int64) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for lo < hi && hi < int64(len(d.last)) {
+		mid := lo + (hi-lo+1)/2
+		switch known := d.last[mid]; {
+		case known == 0:
+			return lo, hi
+		case known-1 >= rev:
+			hi = mid - 1
+		default:
+			lo = mid
+		}
+	}
+	return lo, hi
+}
+
+func (d *directory) put(page int64, last uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if page < int64(len(d.last)) {
+		d.last[page] = last + 1
+	}
+}
+
+// grow makes room for pages up to hi.
+func (d *directory) grow(hi int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := hi + 1 - int64(len(d.last)); n > 0 {
+		d.last = append(d.last, make([]uint64, n)...)
+	}
+}
+
+// forget drops everything, because the file changed.
+func (d *directory) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = nil
 }
 
 func (r *Reader) page(win *window, page int64) (frame.PageHeader, bool, error) {

@@ -29,6 +29,8 @@ type Reader struct {
 	opts ReaderOptions
 	live *Log // the writer in this process; nil: another one's, or none
 
+	directory directory
+
 	mu    sync.Mutex
 	view  view  // what was last seen of the file; not used for a live log
 	begin point // where history begins in this file
@@ -98,20 +100,23 @@ type Group struct {
 // sound.
 func (g *Group) Records() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		for stored := range frame.Records(g.body) {
-			data, err := stored.Payload(g.scratch[:0], g.limit)
-			if stored.Codec() != frame.Plain && err == nil {
-				g.scratch = data
-			}
-			if errors.Is(err, frame.ErrUnsupported) {
-				err = fmt.Errorf("%w: record flags %#x of revision %d", ErrUnsupported, stored.Flags, g.Revision)
-			}
-			record := Record{Kind: stored.Kind, Required: stored.Flags&frame.FlagRequired != 0, Codec: stored.Codec(), Data: data}
-			if !yield(record, err) {
-				return
-			}
+		stored, rest, ok := frame.NextRecord(g.body)
+		for ok && yield(g.decode(&stored)) {
+			stored, rest, ok = frame.NextRecord(rest)
 		}
 	}
+}
+
+// decode turns a record as it is stored into what a host sees.
+func (g *Group) decode(stored *frame.Record) (Record, error) {
+	data, err := stored.Payload(g.scratch[:0], g.limit)
+	switch {
+	case errors.Is(err, frame.ErrUnsupported):
+		err = fmt.Errorf("%w: record flags %#x of revision %d", ErrUnsupported, stored.Flags, g.Revision)
+	case err == nil && stored.Codec() != frame.Plain:
+		g.scratch = data
+	}
+	return Record{Kind: stored.Kind, Required: stored.Flags&frame.FlagRequired != 0, Codec: stored.Codec(), Data: data}, err
 }
 
 // Cursor returns the cursor that says everything up to this commit was
@@ -214,8 +219,15 @@ func (r *Reader) digestAt(rev uint64, b *bounds) (cursor.Digest, error) {
 // At reads the commit at a revision into g, whose memory is used again. Errors:
 // ErrNotFound beyond the head, ErrCompacted, ErrCorrupt.
 func (r *Reader) At(revision uint64, g *Group) error {
-	b, err := r.bounds()
+	b, cached, err := r.boundsFor(revision)
 	if err != nil {
+		return err
+	}
+	err = r.at(revision, g, &b)
+	if err == nil || !cached {
+		return err
+	}
+	if b, err = r.bounds(); err != nil { // the reason may be that the file changed
 		return err
 	}
 	return r.at(revision, g, &b)

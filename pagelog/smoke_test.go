@@ -101,19 +101,3 @@ func TestLog_RoundTrip(t *testing.T) {
 		t.Fatal(h, err)
 	}
 }
-
-func BenchmarkCommit(b *testing.B) {
-	l, err := Create(filepath.Join(b.TempDir(), "a.log"), CreateOptions{}, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var batch Batch
-	batch.Append(make([]byte, 256))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := l.Commit(context.Background(), &batch); err != nil {
-			b.Fatal(err)
-		}
-	}
-	_ = l.Close()
-}

@@ -60,8 +60,10 @@ type walker struct {
 	geo  *frame.Geometry
 	win  window
 	at   point
-	cur  passed
-	tail *tail // if set, gets the raw bytes of the groups passed
+	cur  passed // the group passed last
+	tail *tail  // if set, gets the raw bytes of the groups passed
+
+	candidate passed // the group being validated
 }
 
 // next passes the group behind w.at. The error is a *fault if there is no such
@@ -84,30 +86,30 @@ func (w *walker) step() error {
 	if int64(len(head)) < gapLen+frame.GroupHeaderSize {
 		return &fault{off: start, what: "group header", err: errEnd}
 	}
-	h, err := w.geo.DecodeGroup(head[gapLen:], start)
-	if err != nil {
+	p := &w.candidate
+	*p = passed{before: w.at, start: start}
+	if p.GroupHeader, err = w.geo.DecodeGroup(head[gapLen:], start); err != nil {
 		return &fault{off: start, what: "group header", err: err}
 	}
-	badPage, err := w.geo.CheckGap(head[:gapLen], w.at.end, w.at.rev)
-	if err != nil {
-		return &fault{off: w.at.end, what: "bytes before the group", err: err, header: &h}
+	if p.badPage, err = w.geo.CheckGap(head[:gapLen], w.at.end, w.at.rev); err != nil {
+		return p.fault(w.at.end, "bytes before the group", err)
 	}
-	end := w.geo.End(start, h.Body)
-	if end < 0 || end > w.win.limit {
-		return &fault{off: start, what: fmt.Sprintf("group of %d bytes", h.Body), err: errEnd, header: &h}
+	p.end = w.geo.End(start, p.Body)
+	if p.end < 0 || p.end > w.win.limit {
+		return p.fault(start, fmt.Sprintf("group of %d bytes", p.Body), errEnd)
 	}
-	return w.pass(passed{GroupHeader: h, before: w.at, start: start, end: end, badPage: badPage})
+	return w.pass(p)
 }
 
 // pass validates the body of a group whose header holds, and its place in the
 // history.
-func (w *walker) pass(p passed) error {
+func (w *walker) pass(p *passed) error {
 	raw, err := w.win.read(p.before.end, p.end-p.before.end)
 	if err != nil {
 		return err
 	}
 	if int64(len(raw)) < p.end-p.before.end {
-		return &fault{off: p.start, what: "group", err: errEnd, header: &p.GroupHeader}
+		return p.fault(p.start, "group", errEnd)
 	}
 	mark := w.tail.add(p.before.end, raw)
 	body, badPage := w.geo.Gather(raw[p.start-p.before.end:], &p.GroupHeader, p.start)
@@ -116,19 +118,27 @@ func (w *walker) pass(p passed) error {
 	}
 	if err := p.Check(body); err != nil {
 		w.tail.cut(mark)
-		return &fault{off: p.start, what: "group", err: err, header: &p.GroupHeader}
+		return p.fault(p.start, "group", err)
 	}
 	if err := fits(w.at, &p.GroupHeader); err != nil {
 		w.tail.cut(mark)
-		return &fault{off: p.start, what: "group", err: err, header: &p.GroupHeader, complete: true}
+		f := p.fault(p.start, "group", err)
+		f.complete = true
+		return f
 	}
 	p.body = body
-	w.cur = p
+	w.cur = *p
 	w.at.end, w.at.epoch = p.end, p.Epoch
 	if !p.Derived() {
 		w.at.rev, w.at.digest = p.Revision, p.Digest
 	}
 	return nil
+}
+
+// fault says what is wrong with a group whose header holds.
+func (p *passed) fault(off int64, what string, err error) *fault {
+	h := p.GroupHeader
+	return &fault{off: off, what: what, err: err, header: &h}
 }
 
 // fits reports whether a group with this header carries on the history at a
