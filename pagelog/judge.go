@@ -26,6 +26,7 @@ type view struct {
 	proven int64 // durable end that slots and later headers prove
 	damage error // why the tip is not the end
 	looker walker
+	deep   bool // search for evidence behind the tip, even if it just moved
 }
 
 // bounds is where reading begins and stops, at one moment.
@@ -106,7 +107,7 @@ func (r *Reader) refresh() error {
 		if err := r.anchor(); err != nil {
 			return err
 		}
-		v.ready = true
+		v.ready, v.deep = true, true
 	} else if v.header.size < size || s != nil && s.Epoch != epoch {
 		if err := r.proveTip(); err != nil {
 			return err
@@ -193,6 +194,7 @@ func (r *Reader) walkToTip() error {
 	v := &r.view
 	w := &v.looker
 	v.damage = nil
+	from := v.tip.end
 	for {
 		w.win.limit = v.header.size
 		w.win.drop()
@@ -200,7 +202,8 @@ func (r *Reader) walkToTip() error {
 		if err != nil {
 			return err
 		}
-		again, err := r.judge(w, f)
+		again, err := r.judge(w, f, v.deep || v.tip.end == from)
+		v.deep = err != nil
 		if err != nil || !again {
 			return err
 		}
@@ -226,13 +229,14 @@ func (r *Reader) follow(w *walker) (*fault, error) {
 
 // judge says whether the walk, which met f behind the tip, is at its end. It
 // sets damage if what follows was acknowledged and is bad; again means that the
-// walk may go on.
-func (r *Reader) judge(w *walker, f *fault) (again bool, err error) {
+// walk may go on. deep asks for a search behind the tip, which costs what lies
+// there: a follower does without while new groups keep coming.
+func (r *Reader) judge(w *walker, f *fault, deep bool) (again bool, err error) {
 	v := &r.view
 	if errors.Is(f.err, frame.ErrUnsupported) {
 		return false, fmt.Errorf("%w: %w", ErrUnsupported, f)
 	}
-	if err := r.gather(w.at.end); err != nil {
+	if err := r.gather(w.at.end, deep); err != nil {
 		return false, err
 	}
 	if v.proven <= w.at.end {
@@ -266,14 +270,14 @@ func (r *Reader) judge(w *walker, f *fault) (again bool, err error) {
 }
 
 // gather looks for evidence that bytes beyond end were acknowledged: in the
-// slots, read again, and in later headers.
-func (r *Reader) gather(end int64) error {
+// slots, read again, and if deep in later headers.
+func (r *Reader) gather(end int64, deep bool) error {
 	v := &r.view
 	if err := v.header.reread(r.file); err != nil {
 		return err
 	}
 	v.proven = max(v.proven, v.header.durableEnd())
-	if v.proven > end {
+	if v.proven > end || !deep {
 		return nil
 	}
 	ev, err := search(r.file, r.geo, end, v.header.size)

@@ -1,7 +1,6 @@
 package pagelog
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -265,34 +264,6 @@ func (r *Reader) Backward(from uint64) iter.Seq2[*Group, error] {
 			if !yield(&g, nil) {
 				return
 			}
-		}
-	}
-}
-
-// Wait returns when the head lies beyond a revision, or with the context's
-// error. Beside it: what Head returns.
-func (r *Reader) Wait(ctx context.Context, after uint64) error {
-	pause := time.Millisecond
-	for {
-		var changed <-chan struct{}
-		if r.live != nil {
-			changed = r.live.waitChange()
-		}
-		head, err := r.Head()
-		if err != nil || head.Revision > after {
-			return err
-		}
-		timer := time.NewTimer(pause)
-		if r.live != nil {
-			timer.Stop()
-		}
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-changed:
-		case <-timer.C:
-			pause = min(2*pause, 250*time.Millisecond)
 		}
 	}
 }
