@@ -61,8 +61,8 @@ func (r *Reader) bounds() (bounds, error) {
 		return bounds{}, r.gone
 	}
 	if r.live != nil {
-		head, durable := r.live.points()
-		return bounds{begin: r.begin, stop: head, proven: durable.end}, nil
+		head, durable, err := r.live.points()
+		return bounds{begin: r.begin, stop: head, proven: durable.end}, err
 	}
 	if err := r.refresh(); err != nil {
 		if errors.Is(err, ErrDiverged) || errors.Is(err, ErrReplaced) {

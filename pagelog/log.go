@@ -103,10 +103,13 @@ func (l *Log) Durable() Commit {
 }
 
 // points returns head and durable end for readers of this process.
-func (l *Log) points() (head, durable point) {
+func (l *Log) points() (head, durable point, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.head, l.durable
+	if l.closing {
+		err = ErrClosed
+	}
+	return l.head, l.durable, err
 }
 
 // Sync makes every commit that is complete when it is called durable.

@@ -52,17 +52,18 @@ type Bridge struct {
 
 // recovery is the state of one opening.
 type recovery struct {
-	file   disk.File
-	head   *header
-	walk   walker
-	tail   tail
-	proven int64   // F so far
-	epoch  uint64  // the largest seen anywhere
-	above  []point // group ends at or above F
-	bad    []badPage
-	stop   *fault      // why the walk ended
-	checks checkpoints // the last one in the file
-	report Report
+	file    disk.File
+	head    *header
+	walk    walker
+	tail    tail
+	proven  int64   // F so far
+	epoch   uint64  // the largest seen anywhere
+	above   []point // group ends at or above F
+	bad     []badPage
+	stop    *fault      // why the walk ended
+	checks  checkpoints // the last one in the file
+	dirtEnd int64       // behind the last byte that is not zero
+	report  Report
 }
 
 // badPage is a page header at or above F that is wrong: its group is torn.
@@ -122,7 +123,7 @@ func (r *recovery) findEnd() error {
 		}
 		r.raise(ev.durableEnd)
 		r.epoch = max(r.epoch, ev.epoch)
-		r.report.Torn = ev.dirtEnd - r.walk.at.end
+		r.dirtEnd = ev.dirtEnd
 		if r.walk.at.end >= r.proven {
 			return nil
 		}
@@ -229,7 +230,7 @@ func (r *recovery) judge() error {
 		f := fault{off: frame.SlotOffsetA, what: "both slots are damaged and no group is where the first should be", err: r.head.slots[0].err}
 		return f.located(r.head.geo, at)
 	}
-	if r.report.Torn > 0 {
+	if r.report.Torn = r.dirtEnd - at.end; r.report.Torn > 0 {
 		r.report.TornWhat = r.stop.Error()
 	}
 	return nil
