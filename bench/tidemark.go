@@ -45,7 +45,7 @@ type tidemarkLog struct {
 
 	mu    sync.Mutex
 	count uint64
-	ring  [tidemarkDepth]submitted // deferred commits, oldest at next
+	ring  []submitted // deferred commits, oldest at next; none if durable
 	next  int
 }
 
@@ -60,6 +60,9 @@ func tidemarkPath(o Options) string { return filepath.Join(o.Dir, "tidemark.log"
 func openTidemark(o Options, policy pagelog.ZeroAhead) (Store, error) {
 	p := &tidemarkLog{group: o.Group, deferred: o.Mode == Deferred}
 	p.batches.New = func() any { return new(pagelog.Batch) }
+	if p.deferred {
+		p.ring = make([]submitted, tidemarkDepth)
+	}
 	options := pagelog.Options{ZeroAhead: policy}
 	var err error
 	p.log, err = pagelog.Open(tidemarkPath(o), options)

@@ -31,6 +31,8 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "measure, and write the results as JSON", runCommand},
+		{"plot", "draw the results as SVG", plotCommand},
+		{"check", "judge the bars the project holds itself to", checkCommand},
 		{"list", "show peers and workloads", listCommand},
 	}
 }

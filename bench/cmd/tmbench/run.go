@@ -48,7 +48,7 @@ func runCommand(ctx context.Context, args []string, _ io.Writer) error {
 	f := runFlags{}
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.StringVar(&f.dir, "dir", "bench-data", "`directory` to measure in; made, and removed afterwards")
-	flags.StringVar(&f.out, "out", "results/latest.json", "`file` for the results")
+	flags.StringVar(&f.out, "out", resultsFile, "`file` for the results")
 	flags.StringVar(&f.workloads, "w", "", "only these `workloads`, such as W1,W4")
 	flags.StringVar(&f.peers, "peers", "", "only these `peers`, such as \"raw prewritten,etcd wal\"")
 	flags.StringVar(&f.fs, "fs", "native,ext4,xfs", "`file systems`: the directory's own and loop devices")

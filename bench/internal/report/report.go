@@ -162,17 +162,8 @@ func (d *Document) Compare() {
 // floors names the raw loop each workload is measured against.
 var floors = map[string]string{
 	"W1": "raw prewritten", "W2": "raw prewritten", "W3": "raw leader", "W4": "raw prewritten",
-	"W5": "raw prewritten", "W6": "raw prewritten", "W7": "raw page read", "W9": "raw prewritten",
+	"W5": "raw grow", "W6": "raw prewritten", "W7": "raw page read", "W9": "raw prewritten",
 	"W12": "raw prewritten",
-}
-
-// kind returns which side a peer is on.
-func (d *Document) kind(name string) bench.Kind {
-	i := slices.IndexFunc(d.Peers, func(p Peer) bool { return p.Name == name })
-	if i < 0 {
-		return ""
-	}
-	return d.Peers[i].Kind
 }
 
 // Merge takes the figures and skips of another run on top: what both measured

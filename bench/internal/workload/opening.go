@@ -66,7 +66,7 @@ func (s *Setting) opens(ctx context.Context, name string, bytes int64) error {
 		}
 		settle(s.Dir)
 	}
-	return nil
+	return os.RemoveAll(s.caseDir(c))
 }
 
 // openRound lets a child add records and kills it while it goes on, then opens

@@ -4,7 +4,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -88,13 +87,18 @@ func (s *Setting) enter(c report.Case, keep func(bench.Peer) bool) ([]*contestan
 		if !p.TakesPart(c.Workload) || keep != nil && !keep(p) {
 			continue
 		}
-		dir := filepath.Join(s.Dir, slug(c.Workload+" "+c.Variant), slug(p.Name))
+		dir := filepath.Join(s.caseDir(c), slug(p.Name))
 		if err := remake(dir); err != nil {
 			return nil, err
 		}
 		field = append(field, &contestant{peer: p, dir: dir, series: map[string][]float64{}})
 	}
 	return field, nil
+}
+
+// caseDir holds the stores of a case.
+func (s *Setting) caseDir(c report.Case) string {
+	return filepath.Join(s.Dir, slug(c.Workload+" "+c.Variant))
 }
 
 // remake makes dir an empty directory.
@@ -159,7 +163,6 @@ func (s *Setting) rounds(ctx context.Context, c report.Case, field []*contestant
 
 // finish records what the contestants have shown and removes their stores.
 func (s *Setting) finish(c report.Case, field []*contestant) error {
-	var errs []error
 	for _, x := range field {
 		for _, metric := range slices.Sorted(maps.Keys(x.series)) {
 			s.Document.Add(c, x.peer.Name, metric, x.series[metric])
@@ -170,10 +173,10 @@ func (s *Setting) finish(c report.Case, field []*contestant) error {
 			}
 			x.store = nil
 		}
-		errs = append(errs, os.RemoveAll(x.dir))
 	}
+	err := os.RemoveAll(s.caseDir(c))
 	settle(s.Dir)
-	return errors.Join(errs...)
+	return err
 }
 
 // settle lets earlier work end before anything is timed: dirty pages are
