@@ -74,7 +74,9 @@ func appendLines(cmd *cobra.Command, a *app, path string, o *appendFlags) error 
 		return err
 	}
 	err = newAppender(cmd, log, o).run()
-	if closed := log.Close(); closed != nil && !errors.Is(closed, pagelog.ErrPoisoned) {
+	closed := log.Close()
+	told := errors.Is(err, pagelog.ErrUncertain) || errors.Is(err, pagelog.ErrPoisoned)
+	if closed != nil && !told { // a poisoned log says so again
 		err = errors.Join(err, fmt.Errorf("close: %w: %w", pagelog.ErrUncertain, closed))
 	}
 	if err != nil {
@@ -165,10 +167,10 @@ func (a *appender) loop() error {
 		if errors.Is(err, io.EOF) {
 			return a.commit()
 		}
-		if err == nil {
-			err = a.add(line)
-		}
 		if err != nil {
+			return fmt.Errorf("line %d: %w; %s", a.in.number, err, a.kept(a.in.number))
+		}
+		if err := a.add(line); err != nil {
 			return err
 		}
 	}
@@ -179,7 +181,7 @@ func (a *appender) add(line []byte) error {
 	if a.parse != nil {
 		var err error
 		if line, err = a.parse(line); err != nil {
-			return fmt.Errorf("%w: line %d: %w; %s", errInput, a.in.number, err, a.kept(a.in.number))
+			return fmt.Errorf("line %d: %w: %w; %s", a.in.number, errInput, err, a.kept(a.in.number))
 		}
 	}
 	if a.batch.Len() == 0 {
@@ -222,7 +224,7 @@ func (a *appender) failed(err error) error {
 	if errors.Is(err, pagelog.ErrUncertain) || errors.Is(err, pagelog.ErrPoisoned) {
 		return fmt.Errorf("%s: %w; revision %d is the last one acknowledged", where, err, a.head)
 	}
-	return fmt.Errorf("%s: rejected: %w; %s", where, err, a.kept(from))
+	return fmt.Errorf("%s: %w: %w; %s", where, errRejected, err, a.kept(from))
 }
 
 // kept says what was committed before the lines that were not.

@@ -38,8 +38,7 @@ func (l *lines) next() ([]byte, error) {
 			part = part[:len(part)-1]
 		}
 		if int64(len(l.buf)+len(part)) > l.limit {
-			return nil, fmt.Errorf("line %d: rejected: %w: it is longer than %d bytes, nothing from its commit on was written",
-				l.number, pagelog.ErrTooLarge, l.limit)
+			return nil, fmt.Errorf("%w: %w: it is longer than %d bytes", errRejected, pagelog.ErrTooLarge, l.limit)
 		}
 		if err == nil && len(l.buf) == 0 {
 			return part, nil
@@ -52,7 +51,7 @@ func (l *lines) next() ([]byte, error) {
 		case err == nil, errors.Is(err, io.EOF):
 			return l.buf, nil
 		default:
-			return nil, fmt.Errorf("%w: line %d: %w", errInput, l.number, err)
+			return nil, fmt.Errorf("%w: %w", errInput, err)
 		}
 	}
 }

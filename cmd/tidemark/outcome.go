@@ -28,7 +28,8 @@ const (
 // Errors of the command line's own.
 var (
 	errUsage    = errors.New("usage")
-	errInput    = errors.New("input is not readable")
+	errInput    = errors.New("input cannot be used")
+	errRejected = errors.New("rejected")
 	errPosition = errors.New("not a position in this history")
 	errBroken   = errors.New("a promise was broken")
 	errNoReader = errors.New("nobody reads the output any more")
@@ -64,7 +65,7 @@ var outcomes = []outcome{
 	{pagelog.ErrPoisoned, exitRejected, "run the command again: opening the log decides what is there"},
 	{pagelog.ErrTooLarge, exitRejected, "split the record or use a smaller --group; a log with higher limits is made with 'tidemark create NEW --max-record SIZE --max-group SIZE'"},
 	{pagelog.ErrNoSpace, exitRejected, "free space, or raise the quota or the log's maximum size, and run the command again with what was not committed"},
-	{pagelog.ErrClosed, exitRejected, "run the command again"},
+	{errRejected, exitRejected, "mend the cause and run the command again with what was not committed"},
 	{pagelog.ErrCorrupt, exitCorrupt, "'tidemark verify LOG' lists all damage and 'tidemark cat LOG' prints what is sound before it; restore a copy, and do not write to this file"},
 	{pagelog.ErrDiverged, exitCorrupt, "the file mixes two histories, as after restoring a copy over a log in use: restore one whole copy"},
 	{pagelog.ErrLostCommits, exitCorrupt, "restore a copy that has the commits"},
@@ -74,7 +75,7 @@ var outcomes = []outcome{
 	{pagelog.ErrUnsupported, exitUsage, "update Tidemark; the file was not changed"},
 	{pagelog.ErrNotALog, exitUsage, "check the path; 'tidemark create LOG' makes a log where there is no file yet"},
 	{pagelog.ErrFileSystem, exitUsage, "move the log to a local disk, or add --any-file-system if you know that its locks and syncs hold"},
-	{errInput, exitUsage, "mend the line and append from there on"},
+	{errInput, exitUsage, "mend the input and append from that line on"},
 	{fs.ErrExist, exitUsage, "choose another name, or add to what is there with 'tidemark append LOG'"},
 	{fs.ErrPermission, exitUsage, "ask for permission to the file and its directory, or become its owner; a log is made readable by its owner only"},
 	{errUsage, exitUsage, ""},
@@ -83,7 +84,9 @@ var outcomes = []outcome{
 // explain returns the exit code for an error and what to print about it.
 func explain(cmd *cobra.Command, err error) (code int, text string) {
 	var stopped *interruptedError
+	uncertain := errors.Is(err, pagelog.ErrUncertain)
 	switch {
+	case uncertain:
 	case errors.Is(err, errNoReader):
 		return exitGood, ""
 	case errors.As(err, &stopped):

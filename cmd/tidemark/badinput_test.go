@@ -1,0 +1,200 @@
+package main
+
+import (
+	encoding "encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/tidemark-log/tidemark/frame"
+)
+
+// TestBadFiles_L29: whatever is at the path, each verb says what it is, where
+// that matters and what to do, and changes nothing. None hangs.
+func TestBadFiles_L29(t *testing.T) {
+	t.Parallel()
+	whole := newLog(t, numbered(100)...)
+	write := func(content []byte) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		make func(t *testing.T, path string)
+		says string
+	}{
+		{"empty", write(nil), "the file is empty"},
+		{"short", write(read(t, whole)[:100]), "does not begin like one"},
+		{"cut in the header", write(read(t, whole)[:9000]), "cut off after 9000 bytes"},
+		{"all zero", write(make([]byte, 100_000)), "begins with 16384 zero bytes"},
+		{"foreign", write([]byte(strings.Repeat("SQLite format 3\x00", 5000))), "does not begin like one"},
+		{"text", write([]byte("hello\n")), "does not begin like one"},
+		{"newer version", write(newerVersion(read(t, whole))), "needs a newer version"},
+		{"directory", func(t *testing.T, path string) {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "not a regular file"},
+		{"symbolic link", func(t *testing.T, path string) {
+			if err := os.Symlink(whole, path); err != nil {
+				skip(t, err.Error())
+			}
+		}, "not a regular file"},
+		{"dangling link", func(t *testing.T, path string) {
+			if err := os.Symlink("nowhere", path); err != nil {
+				skip(t, err.Error())
+			}
+		}, "not a regular file"},
+		{"FIFO", func(t *testing.T, path string) {
+			if out, err := exec.Command("mkfifo", path).CombinedOutput(); err != nil {
+				skip(t, fmt.Sprintf("mkfifo: %v %s", err, out))
+			}
+		}, "not a regular file"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			path := newPath(t)
+			tc.make(t, path)
+			before := describe(t, path)
+			for _, verb := range readers {
+				tidemark(t, "", verb, path).want(t, 2, path, tc.says)
+			}
+			tidemark(t, "x\n", "append", path, "--ack").want(t, 2, path, tc.says).prints(t, "")
+			tidemark(t, "", "create", path).want(t, 2, "file exists", "another name")
+			if after := describe(t, path); after != before {
+				t.Errorf("was %s, is %s", before, after)
+			}
+		})
+	}
+}
+
+// readers are the verbs that only read.
+var readers = []string{"cat", "tail", "stat"}
+
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "none.log"), filepath.Join(dir, "none", "none.log")} {
+		for _, verb := range readers {
+			tidemark(t, "", verb, path).want(t, 2, "no such file", "tidemark create")
+		}
+	}
+	tidemark(t, "x\n", "append", filepath.Join(dir, "none", "none.log")).want(t, 2, "no such file", "a directory that exists")
+	for _, path := range []string{dir, ".", "/", ""} {
+		for _, verb := range append(readers, "append", "create") {
+			tidemark(t, "", verb, path).want(t, 2)
+		}
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
+		t.Errorf("something was made: %v %v", names, err)
+	}
+}
+
+// TestForbidden: a file of another user, and one that may only be read.
+func TestForbidden(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		skip(t, "permissions are of another kind here")
+	}
+	dir, err := os.MkdirTemp("", "tidemark-forbidden-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "run.log")
+	tidemark(t, "a\n", "append", path).want(t, 0)
+	var as []string // another user than root, whom nothing is forbidden
+	if os.Geteuid() == 0 {
+		if _, err := exec.LookPath("setpriv"); err != nil {
+			skip(t, "no setpriv to become another user")
+		}
+		as = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
+	}
+	run := func(args ...string) result {
+		return execute(t, strings.NewReader("x\n"), append(append(as[:len(as):len(as)], binary), args...)...)
+	}
+	mode := func(file, dirMode os.FileMode) {
+		if err := os.Chmod(path, file); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, dirMode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mode(0o000, 0o755)
+	for _, verb := range append(readers, "append") {
+		run(verb, path).want(t, 2, "permission denied", "owner")
+	}
+	mode(0o444, 0o755)
+	run("cat", path).want(t, 0).prints(t, "a\n")
+	run("stat", path).want(t, 0)
+	run("append", path).want(t, 2, "permission denied")
+	mode(0o444, 0o555)
+	run("append", filepath.Join(dir, "new.log")).want(t, 2, "permission denied")
+	run("create", filepath.Join(dir, "new.log")).want(t, 2, "permission denied")
+	mode(0o600, 0o755)
+	tidemark(t, "", "cat", path).want(t, 0).prints(t, "a\n")
+}
+
+// TestBadOutput: output that cannot be written is an error.
+func TestBadOutput(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		skip(t, "no /dev/full here")
+	}
+	defer full.Close()
+	path := newLog(t, "a")
+	for _, args := range [][]string{{"cat", path}, {"stat", path}, {"version"}, {"append", path, "--ack"}} {
+		cmd := exec.Command(binary, args...)
+		cmd.Stdin, cmd.Stdout = strings.NewReader("x\n"), full
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 2 {
+			t.Errorf("%v > /dev/full: %v, want exit code 2", args, err)
+		}
+	}
+}
+
+// TestBadInput: input that cannot be read is an error.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	execute(t, dir, binary, "append", newPath(t)).want(t, 2, "line 1", "directory")
+}
+
+// describe tells one file from another.
+func describe(t *testing.T, path string) string {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("%v of %d bytes", info.Mode(), info.Size())
+	if info.Mode().IsRegular() {
+		text += fmt.Sprintf(", %x", xxh3.Hash(read(t, path)))
+	}
+	return text
+}
+
+// newerVersion makes both copies of the identity those of the next format.
+func newerVersion(b []byte) []byte {
+	for _, off := range []int{frame.IdentityOffset, frame.IdentityCopyOffset} {
+		id := b[off : off+frame.IdentitySize]
+		le := encoding.LittleEndian
+		le.PutUint32(id[8:], frame.Version+1)
+		le.PutUint64(id[frame.IdentitySize-8:], xxh3.Hash(id[:frame.IdentitySize-8]))
+	}
+	return b
+}
