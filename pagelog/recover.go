@@ -140,7 +140,9 @@ func (r *recovery) bridged(to int64) {
 	r.report.Bridged = append(r.report.Bridged, Bridge{From: r.walk.at.end, To: to, What: r.stop.Error()})
 	r.walk.at.end = to
 	r.walk.win.drop()
-	r.above = append(r.above, r.walk.at)
+	if to >= r.proven {
+		r.above = append(r.above, r.walk.at)
+	}
 	r.tail.buf = r.tail.buf[:0]
 }
 

@@ -113,23 +113,32 @@ func VerifyIn(ctx context.Context, env Env, name string, o VerifyOptions) (Verif
 	if err != nil {
 		return VerifyReport{}, err
 	}
-	report, err := verifyFile(ctx, f, o, nil)
+	report, err := verifyFile(ctx, f, o, plan{workers: o.Workers, stretch: stretchBytes})
 	return report, errors.Join(err, f.Close())
 }
 
-// verifyFile checks the log in f. If visit is set, it is called in order with
-// every group that holds, and there is one worker.
-func verifyFile(ctx context.Context, f disk.File, o VerifyOptions, visit visitor) (VerifyReport, error) {
+// plan is how one check goes about it.
+type plan struct {
+	workers int
+	stretch int64   // bytes that one worker walks at a time
+	visit   visitor // if set, gets every group that holds, in order; then there is one worker
+}
+
+// visitor gets a group that holds; gap says that history is interrupted before
+// it. The group is valid until it returns.
+type visitor func(p *passed, gap bool) error
+
+// verifyFile checks the log in f.
+func verifyFile(ctx context.Context, f disk.File, o VerifyOptions, p plan) (VerifyReport, error) {
 	const tries = 3 // a writer that opens the log may cut a torn end under us
 	progress := progress{tell: o.Progress}
 	for try := 1; ; try++ {
-		v, err := newVerifier(ctx, f, o.Workers, &progress)
+		v, err := newVerifier(ctx, f, p, &progress)
 		if err != nil {
 			return VerifyReport{}, err
 		}
-		v.visit = visit
 		err = v.run()
-		if errors.Is(err, errChanged) && try < tries && visit == nil {
+		if errors.Is(err, errChanged) && try < tries && p.visit == nil {
 			continue
 		}
 		if err != nil {
@@ -141,10 +150,6 @@ func verifyFile(ctx context.Context, f disk.File, o VerifyOptions, visit visitor
 }
 
 var errChanged = fmt.Errorf("%w, or opened by another writer, while it was read", ErrReplaced)
-
-// visitor gets a group that holds. gap says that history is interrupted before
-// it. The group is valid until it returns.
-type visitor func(p *passed, gap bool) error
 
 // add puts a finding into the report.
 func (v *verifier) add(class, structure, what string, off int64, rev uint64) {

@@ -89,6 +89,7 @@ type mark struct {
 	place   frame.Place
 	seen    bool
 	wrong   bool
+	over    bool        // it lies in a stretch that was bridged
 	got     frame.Place // what the groups say instead, if wrong
 }
 
@@ -136,10 +137,14 @@ func (m *mark) look(p *passed, at point) {
 	}
 }
 
-// bridged holds a mark against the place where derived damage was stepped over.
-func (m *mark) bridged(at point) {
-	if !m.isStart && !m.seen && m.place == at.place() {
-		m.seen = true
+// bridged holds a mark against derived damage that was stepped over, from from
+// to at.
+func (m *mark) bridged(from int64, at point) {
+	switch {
+	case m.isStart:
+		m.over = m.over || m.place.Offset >= from && m.place.Offset < at.end
+	case !m.seen:
+		m.seen = m.place == at.place()
 	}
 }
 
@@ -157,6 +162,8 @@ func (v *verifier) checkMarks() {
 		case m.wrong:
 			v.add(ClassCorrupt, structure, fmt.Sprintf("%s; the groups give offset %d, revision %d, digest %v",
 				said, m.got.Offset, m.got.Revision, cursor.Digest(m.got.Digest)), frame.SlotOffsets[m.slot], m.place.Revision)
+		case m.isStart && !m.seen && m.over:
+			v.add(ClassBridged, structure, said+"; it lies in damaged derived bytes", frame.SlotOffsets[m.slot], m.place.Revision)
 		case m.isStart && !m.seen:
 			v.add(ClassCorrupt, structure, said+"; no group that holds begins there", frame.SlotOffsets[m.slot], m.place.Revision)
 		}

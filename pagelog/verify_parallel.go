@@ -1,6 +1,7 @@
 package pagelog
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/tidemark-log/tidemark/frame"
@@ -14,6 +15,7 @@ const stretchBytes = 8 << 20
 // stretch is a part of the file between two groups, each the first of its page.
 type stretch struct {
 	from, to int64 // where its first group starts, and the next stretch's
+	limit    int64 // the worker reads nothing at or beyond it
 	done     chan struct{}
 
 	// What the worker found, once done is closed. Everything before at holds.
@@ -31,40 +33,31 @@ type stretches struct {
 	ordered chan *stretch
 	next    *stretch
 	quit    chan struct{}
-	workers sync.WaitGroup
+	running sync.WaitGroup
 }
 
 // startStretches starts the workers. The verifier must call stop.
-func startStretches(v *verifier, workers int) *stretches {
-	s := &stretches{ordered: make(chan *stretch, 2*workers), quit: make(chan struct{})}
+func startStretches(v *verifier) *stretches {
+	s := &stretches{ordered: make(chan *stretch, 2*v.plan.workers), quit: make(chan struct{})}
 	jobs := make(chan *stretch)
-	begin, size := v.walk.at.end, v.size
-	geo, r, marks := v.geo, v.r, v.marks
-	s.workers.Go(func() {
+	cut := cutter{
+		geo: v.geo, from: v.geo.Start(v.walk.at.end), length: max(v.plan.stretch, v.geo.PageSize()),
+		win: window{r: v.r, limit: v.size, chunk: frame.PageHeaderSize}, marks: v.marks,
+	}
+	s.running.Go(func() {
 		defer close(s.ordered)
 		defer close(jobs)
-		cut := window{r: r, limit: size, chunk: frame.PageHeaderSize}
-		for from := geo.Start(begin); from < size; {
-			st := &stretch{from: from, to: nextStretch(geo, &cut, from), done: make(chan struct{})}
-			from = st.to
-			select {
-			case jobs <- st:
-			case <-s.quit:
-				return
-			}
-			select {
-			case s.ordered <- st:
-			case <-s.quit:
+		for st := cut.next(); st != nil; st = cut.next() {
+			if !s.send(jobs, st) || !s.send(s.ordered, st) {
 				return
 			}
 		}
 	})
-	for range workers {
-		s.workers.Go(func() {
-			w := walker{geo: geo, win: window{r: r, chunk: readChunk}}
+	for range v.plan.workers {
+		w := &walker{geo: v.geo, win: window{r: v.r, chunk: readChunk}}
+		s.running.Go(func() {
 			for st := range jobs {
-				st.marks = append(st.marks, marks...)
-				st.err = st.walk(&w, size)
+				st.err = st.walk(w)
 				close(st.done)
 			}
 		})
@@ -72,26 +65,56 @@ func startStretches(v *verifier, workers int) *stretches {
 	return s
 }
 
-// nextStretch returns where the stretch behind the one from from begins: at the
-// first group of a page, or at the file's end.
-func nextStretch(g *frame.Geometry, win *window, from int64) int64 {
-	for page := g.PageStart(from) + max(stretchBytes, g.PageSize()); page < win.limit; page += g.PageSize() {
-		b, err := win.read(page, frame.PageHeaderSize)
+// send reports whether a stretch was taken before stop was called.
+func (s *stretches) send(to chan<- *stretch, st *stretch) bool {
+	select {
+	case to <- st:
+		return true
+	case <-s.quit:
+		return false
+	}
+}
+
+// cutter cuts the file into stretches.
+type cutter struct {
+	geo    *frame.Geometry
+	from   int64 // where the next stretch begins
+	length int64 // bytes, about
+	win    window
+	marks  []mark
+}
+
+// next returns the next stretch, or nil at the file's end. It runs up to the
+// first group of a page, so that the stretch behind it begins where a page
+// header says that a group does.
+func (c *cutter) next() *stretch {
+	size := c.win.limit
+	if c.from >= size {
+		return nil
+	}
+	st := &stretch{
+		from: c.from, to: size, limit: min(size, c.from+2*c.length+c.geo.PageSize()),
+		marks: slices.Clone(c.marks), done: make(chan struct{}),
+	}
+	for page := c.geo.PageStart(c.from) + c.length; page < size; page += c.geo.PageSize() {
+		b, err := c.win.read(page, frame.PageHeaderSize)
 		if err != nil {
 			break // the walk will meet it
 		}
-		if h, err := g.DecodePage(b, page); err == nil && h.First != 0 {
-			return page + int64(h.First)
+		if h, err := c.geo.DecodePage(b, page); err == nil && h.First != 0 {
+			st.to = page + int64(h.First)
+			break
 		}
 	}
-	return win.limit
+	c.from = st.to
+	return st
 }
 
 // walk passes the groups of the stretch, up to what does not hold or is not as
 // it should be: that is the verifier's to judge.
-func (s *stretch) walk(w *walker, limit int64) error {
+func (s *stretch) walk(w *walker) error {
 	defer w.win.drop()
-	w.win.limit = min(limit, s.from+2*stretchBytes+w.geo.PageSize())
+	w.win.limit = s.limit
 	err := w.trust(s.from)
 	if err != nil {
 		var at point
@@ -144,7 +167,7 @@ func (s *stretches) stop() {
 		return
 	}
 	close(s.quit)
-	s.workers.Wait()
+	s.running.Wait()
 }
 
 // adopt moves the verifier over what a worker walked, if that carries on the

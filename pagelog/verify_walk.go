@@ -19,9 +19,10 @@ import (
 // corruption: it notes it, finds the next group whose place can be trusted, and
 // walks on, so that one report names every damaged place.
 //
-// It trusts a later place only for one of two reasons: the damaged group's own
-// header holds, and with it the group's length; or a valid page header names
-// it. Bytes that merely look like a group may be somebody's payload.
+// It trusts a later place only for one of three reasons: the damaged group's
+// own header holds, and with it the group's length; a valid page header names
+// it; or an unbroken run of groups leads from it to such a place. Bytes that
+// merely look like a group may be somebody's payload.
 //
 // Other goroutines may have walked stretches of the file ahead (see
 // verify_parallel.go). A stretch is adopted only if it begins exactly where the
@@ -38,7 +39,7 @@ type verifier struct {
 	size      int64  // of the file at the beginning; nothing beyond is looked at
 	geo       *frame.Geometry
 	walk      walker
-	visit     visitor
+	plan      plan
 	stretches *stretches // nil: one worker
 	progress  *progress
 	report    VerifyReport
@@ -69,7 +70,7 @@ type badAt struct {
 	counts counts
 }
 
-func newVerifier(ctx context.Context, f disk.File, workers int, p *progress) (*verifier, error) {
+func newVerifier(ctx context.Context, f disk.File, how plan, p *progress) (*verifier, error) {
 	h, err := readSteady(f)
 	if err == nil {
 		err = h.mayRead()
@@ -78,7 +79,7 @@ func newVerifier(ctx context.Context, f disk.File, workers int, p *progress) (*v
 		return nil, err
 	}
 	v := &verifier{
-		file: f, r: ctxReader{ctx, f}, head: h, size: h.size, geo: h.geo, progress: p,
+		file: f, r: ctxReader{ctx, f}, head: h, size: h.size, geo: h.geo, plan: how, progress: p,
 		proven: h.durableEnd(), anchors: []point{h.begin()}, begun: h.begin(),
 	}
 	v.report = VerifyReport{LogID: h.id.LogID, FileSize: h.size, Findings: []Finding{}, Intact: []Range{}}
@@ -95,8 +96,8 @@ func newVerifier(ctx context.Context, f disk.File, workers int, p *progress) (*v
 	if err := v.checkHeader(); err != nil {
 		return nil, err
 	}
-	if workers > 1 {
-		v.stretches = startStretches(v, workers)
+	if how.workers > 1 && how.visit == nil {
+		v.stretches = startStretches(v)
 	}
 	return v, nil
 }
@@ -184,16 +185,16 @@ func (v *verifier) passed(p *passed) error {
 	for i := range v.marks {
 		v.marks[i].look(p, v.walk.at)
 	}
-	if p.end-v.anchors[len(v.anchors)-1].end >= stretchBytes {
+	if p.end-v.anchors[len(v.anchors)-1].end >= v.plan.stretch {
 		v.anchors = append(v.anchors, v.walk.at)
 	}
 	v.progress.at(p.end, v.size)
-	if err := v.raise(p.DurableEnd); err != nil || v.visit == nil {
+	if err := v.raise(p.DurableEnd); err != nil || v.plan.visit == nil {
 		return err
 	}
 	gap := v.gap
 	v.gap = false
-	return v.visit(p, gap)
+	return v.plan.visit(p, gap)
 }
 
 func (c *counts) add(p *passed) {
@@ -278,17 +279,23 @@ func (v *verifier) judge(f **fault) (goOn bool, err error) {
 	if to == 0 {
 		return v.corrupt(*f)
 	}
-	v.addFault(ClassBridged, *f, fmt.Sprintf("; no commit was in it, history goes on at offset %d", to))
-	if err := v.pagesBetween(ClassBridged, v.walk.at.end, to); err != nil {
-		return false, err
+	return true, v.bridged(*f, to)
+}
+
+// bridged steps over damaged derived bytes.
+func (v *verifier) bridged(f *fault, to int64) error {
+	v.addFault(ClassBridged, f, fmt.Sprintf("; no commit was in it, history goes on at offset %d", to))
+	from := v.walk.at.end
+	if err := v.pagesBetween(ClassBridged, from, to); err != nil {
+		return err
 	}
 	v.walk.at.end = to
 	v.walk.win.drop()
 	v.anchors = append(v.anchors, v.walk.at)
 	for i := range v.marks {
-		v.marks[i].bridged(v.walk.at)
+		v.marks[i].bridged(from, v.walk.at)
 	}
-	return true, nil
+	return nil
 }
 
 // gather raises F by what the slots say by now and by what lies behind the
@@ -373,9 +380,12 @@ func (v *verifier) endRange() {
 func (v *verifier) resumeBehind(f *fault) (point, error) {
 	start := v.geo.Start(v.walk.at.end)
 	probe := walker{geo: v.geo, win: window{r: v.r, limit: v.size, chunk: readChunk}}
-	if h := f.header; f.complete || v.inGap(f) {
-		return probe.at, ignoreFault(probe.trust(start), &probe.at)
-	} else if h != nil {
+	h := f.header
+	if f.complete || v.inGap(f) {
+		err := ignoreFault(probe.trust(start), &probe.at)
+		return probe.at, err
+	}
+	if h != nil {
 		if end := v.geo.End(start, h.Body); end > 0 && end <= v.size {
 			at := point{end: end, rev: h.Revision, digest: h.Digest, epoch: h.Epoch}
 			if h.Derived() {
@@ -384,7 +394,11 @@ func (v *verifier) resumeBehind(f *fault) (point, error) {
 			return at, nil
 		}
 	}
-	return v.resumeAtPage(&probe)
+	next, err := v.resumeAtPage(&probe)
+	if err != nil || h != nil {
+		return next, err
+	}
+	return v.rejoin(next)
 }
 
 // resumeAtPage looks for a later page whose header names a group that has at
