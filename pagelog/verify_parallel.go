@@ -115,16 +115,13 @@ func (c *cutter) next() *stretch {
 func (s *stretch) walk(w *walker) error {
 	defer w.win.drop()
 	w.win.limit = s.limit
-	err := w.trust(s.from)
-	if err != nil {
-		var at point
-		return ignoreFault(err, &at)
+	if err := w.trust(s.from); err != nil {
+		return notFault(err)
 	}
 	s.first = w.at
 	for w.geo.Start(w.at.end) < s.to {
-		before := w.at
 		if err := w.next(); err != nil {
-			return ignoreFault(err, &before)
+			return notFault(err)
 		}
 		p := &w.cur
 		if p.badPage != 0 {

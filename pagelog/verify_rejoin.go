@@ -40,7 +40,7 @@ func (v *verifier) rejoin(next point) (point, error) {
 			return point{}, err
 		} else if ok {
 			probe.win.drop()
-			err := ignoreFault(probe.trust(off), &probe.at)
+			err := notFault(probe.trust(off))
 			return probe.at, err
 		}
 		left--

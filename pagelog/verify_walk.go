@@ -155,19 +155,19 @@ func (v *verifier) run() error {
 
 // walkOn walks until no group follows.
 func (v *verifier) walkOn() (*fault, error) {
+	var f *fault
 	for {
 		if s := v.stretches.at(v.geo.Start(v.walk.at.end)); s != nil {
 			if err := v.adopt(s); err != nil {
 				return nil, err
 			}
 		}
-		var f *fault
 		err := v.walk.next()
-		if errors.As(err, &f) {
-			return f, nil
-		}
 		if err == nil {
 			err = v.passed(&v.walk.cur)
+		}
+		if errors.As(err, &f) {
+			return f, nil
 		}
 		if err != nil {
 			return nil, err
@@ -382,7 +382,7 @@ func (v *verifier) resumeBehind(f *fault) (point, error) {
 	probe := walker{geo: v.geo, win: window{r: v.r, limit: v.size, chunk: readChunk}}
 	h := f.header
 	if f.complete || v.inGap(f) {
-		err := ignoreFault(probe.trust(start), &probe.at)
+		err := notFault(probe.trust(start))
 		return probe.at, err
 	}
 	if h != nil {
@@ -432,11 +432,10 @@ func (v *verifier) resumeAtPage(probe *walker) (point, error) {
 	return point{}, nil
 }
 
-// ignoreFault turns a fault into a place that is none.
-func ignoreFault(err error, at *point) error {
+// notFault returns what the file system said: an error that is no fault.
+func notFault(err error) error {
 	var f *fault
 	if errors.As(err, &f) {
-		*at = point{}
 		return nil
 	}
 	return err
@@ -505,8 +504,7 @@ func (v *verifier) checkBoundary() error {
 	for w.at.end < v.proven {
 		before := w.at
 		if err := w.next(); err != nil {
-			var at point
-			return ignoreFault(err, &at)
+			return notFault(err)
 		}
 		if w.at.end > v.proven {
 			v.add(ClassCorrupt, "log", fmt.Sprintf("proven end %d: %v", v.proven, errBoundary), v.proven, before.rev+1)
