@@ -67,16 +67,6 @@ func helper(t *testing.T, role, dir string, command ...string) *exec.Cmd {
 	return cmd
 }
 
-// report runs a helper process to its end and returns what it printed.
-func report(t *testing.T, cmd *exec.Cmd) string {
-	t.Helper()
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("helper: %v\n%s", err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // start begins a helper process that waits for the end of its input, and
 // returns a function that reads one line of what it prints.
 func start(t *testing.T, cmd *exec.Cmd) (line func() string, stop func()) {

@@ -34,6 +34,16 @@ func TestOpen_Device(t *testing.T) {
 	refused(t, openDir(t, path), "device")
 }
 
+// report runs a helper process to its end and returns what it printed.
+func report(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("helper: %v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // listDescriptors prints what the process inherited from its directory.
 func listDescriptors(dir string) {
 	for _, e := range must(os.ReadDir("/proc/self/fd")) {

@@ -2,12 +2,12 @@ package simdisk
 
 // Fault is a failure to inject.
 type Fault struct {
-	Kind Kind   // operations that count
-	Name string // only on the file with this name; empty means any
-	Nth  int    // which of them fails, counted from the injection; 0 means 1
-	Err  error  // what it reports; nil means ErrIO
-	Part int    // OpWrite: bytes that are written before the failure
-	Last bool   // false: only that one fails; true: every later one as well
+	Kind    Kind   // operations that count
+	Name    string // only on the file with this name; empty means any
+	Nth     int    // which of them fails, counted from the injection; 0 means 1
+	Err     error  // what it reports; nil means ErrIO
+	Part    int    // OpWrite: bytes that are written before the failure
+	Forever bool   // every later one fails as well
 }
 
 // armed is a fault with its countdown.
@@ -46,7 +46,7 @@ func (s *FS) strike(op Op) *Fault {
 		if hit == nil {
 			hit = &f.Fault
 		}
-		if f.Last {
+		if f.Forever {
 			kept = append(kept, f)
 		}
 	}

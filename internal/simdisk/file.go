@@ -65,6 +65,9 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, wrap("read", f.name, fs.ErrInvalid)
 	}
+	if err := f.fs.strike(Op{Kind: OpRead, Name: f.name}).err(); err != nil {
+		return 0, wrap("read", f.name, err)
+	}
 	n := f.node.read(p, off)
 	if n < len(p) {
 		return n, io.EOF

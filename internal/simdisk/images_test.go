@@ -3,7 +3,9 @@ package simdisk
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/internal/disk"
@@ -67,58 +69,6 @@ func check(t testing.TB, got []string, want ...string) {
 	}
 }
 
-func TestImages_EverySectorEveryVersion(t *testing.T) {
-	s := New()
-	f := create(t, s, "f", []byte{})
-	write(t, f, 'a', 0, 1024)
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	check(t, outcomes(t, s, ImageOptions{}, "f"), "aa")
-	write(t, f, 'b', 0, 512)
-	write(t, f, 'c', 0, 1024)
-	check(t, outcomes(t, s, ImageOptions{}, "f"), "aa", "ba", "ca", "ac", "bc", "cc")
-}
-
-func TestImages_SizeAndNameAreAtoms(t *testing.T) {
-	s := New()
-	f, err := s.Dir().Create("f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, f, 'a', 0, 512)
-	check(t, outcomes(t, s, ImageOptions{}, "f"), "-", "", ".", "a")
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	check(t, outcomes(t, s, ImageOptions{}, "f"), "-", "a")
-	if err := s.Dir().Sync(); err != nil {
-		t.Fatal(err)
-	}
-	check(t, outcomes(t, s, ImageOptions{}, "f"), "a")
-}
-
-func TestImages_FailedSyncStaysUncertain(t *testing.T) {
-	s := New()
-	f := create(t, s, "f", []byte("x"))
-	write(t, f, 'a', 0, 1024)
-	s.Inject(Fault{Kind: OpSync})
-	if err := f.Sync(); !errors.Is(err, ErrIO) {
-		t.Fatalf("Sync = %v", err)
-	}
-	for range 2 {
-		if err := f.Sync(); err != nil {
-			t.Fatal(err)
-		}
-		check(t, outcomes(t, s, ImageOptions{}, "f"), "x", "a", "xa", "aa", "x.", "a.")
-	}
-	write(t, f, 'a', 0, 1024)
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	check(t, outcomes(t, s, ImageOptions{}, "f"), "aa")
-}
-
 func TestImages_HashAgreesWithContent(t *testing.T) {
 	s := New()
 	f := create(t, s, "f", make([]byte, 700))
@@ -146,6 +96,226 @@ func TestImages_HashAgreesWithContent(t *testing.T) {
 	}
 	if len(contents) != len(seen) {
 		t.Errorf("%d hashes for %d contents", len(seen), len(contents))
+	}
+}
+
+// busy returns a file system with much in flight: contents, sizes, names, and
+// what a failed sync left open.
+func busy(t testing.TB) *FS {
+	s := New()
+	d := s.Dir()
+	f := create(t, s, "f", slices.Repeat([]byte{'a'}, 3000))
+	write(t, f, 'b', 500, 2000)
+	s.Inject(Fault{Kind: OpSync})
+	_ = f.Sync()
+	write(t, f, 'c', 100, 1000)
+	need(t, f.Truncate(2500))
+	g, err := d.Create("g")
+	need(t, err)
+	write(t, g, 'd', 0, 2000)
+	need(t, d.Publish(g, "h"))
+	write(t, f, 'e', 2000, 3000)
+	need(t, f.Punch(100, 1200))
+	return s
+}
+
+// hashes lists the images in the order in which they are visited.
+func hashes(s *FS, opts ImageOptions) (list []uint64, stats ImageStats) {
+	stats = s.EachImage(opts, func(img *FS) bool {
+		list = append(list, img.Hash())
+		return true
+	})
+	return list, stats
+}
+
+var sampled = ImageOptions{Mode: Both, MaxBits: 5, Samples: 300, Garbage: true}
+
+func TestImages_Deterministic(t *testing.T) {
+	one, _ := hashes(busy(t), sampled)
+	s := busy(t)
+	two, _ := hashes(s, sampled)
+	again, _ := hashes(s, sampled)
+	clone, _ := hashes(s.Clone(), sampled)
+	if !slices.Equal(one, two) || !slices.Equal(one, again) || !slices.Equal(one, clone) {
+		t.Error("the same history has other images")
+	}
+	other := sampled
+	other.Seed = 1
+	if seeded, _ := hashes(s, other); slices.Equal(one, seeded) {
+		t.Error("the seed changes nothing")
+	}
+}
+
+// Where there are too many images for all, those that are built are legal, and
+// the extremes are among them.
+func TestImages_SampledAreLegal(t *testing.T) {
+	s := New()
+	f := create(t, s, "f", slices.Repeat([]byte{'a'}, 2000))
+	write(t, f, 'b', 500, 1000)
+	need(t, f.Truncate(1200))
+	write(t, f, 'c', 1000, 1000)
+	for _, mode := range []Mode{Strict, Journal} {
+		all, stats := hashes(s, ImageOptions{Mode: mode, MaxBits: 24, Garbage: true})
+		if !stats.Exhaustive || stats.Distinct != len(all) {
+			t.Fatalf("%+v", stats)
+		}
+		legal := map[uint64]bool{}
+		for _, h := range all {
+			legal[h] = true
+		}
+		some, stats := hashes(s, ImageOptions{Mode: mode, MaxBits: 4, Garbage: true})
+		if stats.Exhaustive || len(some) >= len(all) {
+			t.Fatalf("%d of %d, %+v", len(some), len(all), stats)
+		}
+		for _, h := range some {
+			if !legal[h] {
+				t.Fatalf("mode %d: a sampled image that is none of all", mode)
+			}
+		}
+		if !slices.Contains(some, s.Hash()) {
+			t.Errorf("mode %d: the image in which all landed is missing", mode)
+		}
+	}
+}
+
+func TestRandomImage_IsLegalAndStays(t *testing.T) {
+	s := New()
+	f := create(t, s, "f", slices.Repeat([]byte{'a'}, 3000))
+	write(t, f, 'b', 500, 2000)
+	need(t, f.Truncate(1000))
+	opts := ImageOptions{Mode: Both, MaxBits: 20}
+	all, _ := hashes(s, opts)
+	rng := rand.New(rand.NewPCG(1, 2))
+	seen := map[uint64]bool{}
+	var kept []*FS
+	for range 200 {
+		img := s.RandomImage(opts, rng)
+		h := img.Hash()
+		if !slices.Contains(all, h) {
+			t.Fatalf("not legal:\n%s", img.Log())
+		}
+		seen[h] = true
+		kept = append(kept, img)
+	}
+	if len(seen) < 30 {
+		t.Errorf("%d different ones of %d", len(seen), len(all))
+	}
+	before := kept[0].Hash()
+	write(t, f, 'z', 0, 3000)
+	need(t, f.Sync())
+	if kept[0].Hash() != before {
+		t.Error("the image changed with its origin")
+	}
+}
+
+func TestEachImage_StopsWhenTold(t *testing.T) {
+	visits := 0
+	stats := busy(t).EachImage(sampled, func(*FS) bool {
+		visits++
+		return visits < 3
+	})
+	if visits != 3 || stats.Distinct != 3 {
+		t.Errorf("%d visits, %+v", visits, stats)
+	}
+}
+
+func TestEachImage_HandlesEndWithTheImage(t *testing.T) {
+	s := busy(t)
+	var old disk.File
+	s.EachImage(sampled, func(img *FS) bool {
+		if old != nil {
+			if _, err := old.WriteAt([]byte("x"), 0); !errors.Is(err, ErrKilled) {
+				t.Fatalf("WriteAt through an earlier image = %v", err)
+			}
+		}
+		f, err := img.Dir().Open("f", disk.ReadWrite)
+		need(t, err, f.Lock())
+		old = f
+		return true
+	})
+}
+
+// An image is a file system of its own: what happens in it stays in it, it can
+// lose power again, and nothing in it is in flight at first.
+func TestEachImage_ImageIsAFileSystem(t *testing.T) {
+	s := busy(t)
+	live := s.Hash()
+	before, _ := hashes(s, sampled)
+	visits := 0
+	s.EachImage(sampled, func(img *FS) bool {
+		only, stats := hashes(img, ImageOptions{Garbage: true})
+		if stats.Distinct != 1 || only[0] != img.Hash() {
+			t.Fatalf("a fresh image has something in flight: %+v", stats)
+		}
+		f, err := img.Dir().Open("f", disk.ReadWrite)
+		need(t, err)
+		write(t, f, 'y', 0, 1500)
+		need(t, f.Truncate(700))
+		if _, stats := hashes(img, ImageOptions{MaxBits: 20}); stats.Distinct < 4 || !stats.Exhaustive {
+			t.Fatalf("second power cut: %+v", stats)
+		}
+		need(t, f.Sync())
+		if _, stats := hashes(img, ImageOptions{}); stats.Distinct != 1 {
+			t.Fatalf("after the sync: %+v", stats)
+		}
+		visits++
+		return visits < 20
+	})
+	if after, _ := hashes(s, sampled); s.Hash() != live || !slices.Equal(before, after) {
+		t.Error("the images changed their origin")
+	}
+}
+
+func TestClone_IsIndependent(t *testing.T) {
+	s := busy(t)
+	c := s.Clone()
+	live := c.Hash()
+	before, _ := hashes(c, sampled)
+	f, err := s.Dir().Open("f", disk.ReadWrite)
+	need(t, err)
+	write(t, f, 'z', 0, 4000)
+	need(t, f.Sync(), s.Dir().Remove("h"), s.Dir().Sync())
+	if after, _ := hashes(c, sampled); c.Hash() != live || !slices.Equal(before, after) {
+		t.Error("the clone changed with its origin")
+	}
+	if !strings.HasPrefix(c.Log(), "#1 write f [500, 2500)") {
+		t.Errorf("the clone's log does not tell its history:\n%s", c.Log())
+	}
+}
+
+func TestWriteFile_IsDurable(t *testing.T) {
+	s := busy(t)
+	s.WriteFile("f", []byte("tide"))
+	s.WriteFile("h", []byte("mark"))
+	s.EachImage(sampled, func(img *FS) bool {
+		f, _ := img.ReadFile("f")
+		h, _ := img.ReadFile("h")
+		if string(f) != "tide" || string(h) != "mark" {
+			t.Fatalf("f = %q, h = %q\n%s", f, h, img.Log())
+		}
+		return true
+	})
+}
+
+func TestLog_TellsHowAnImageCameToBe(t *testing.T) {
+	s := New()
+	f := create(t, s, "log", []byte("a"))
+	write(t, f, 'b', 0, 600)
+	last := ""
+	s.EachImage(ImageOptions{}, func(img *FS) bool {
+		need(t, img.Dir().Remove("log"))
+		last = img.Log()
+		return true
+	})
+	want := `#1 write log [0, 600)
+power cut: image 7
+  size of file 0 (log): 600, version 1 of 1
+  sector 0 of file 0 (log): version 1 of 1
+  sector 1 of file 0 (log): version 1 of 1
+#1 remove log
+`
+	if last != want {
+		t.Errorf("log:\n%s\nwant:\n%s", last, want)
 	}
 }
 

@@ -62,7 +62,10 @@ func (n *inode) sizeLost() bool {
 // settle makes durable whatever operations up to seq have in flight, and
 // returns the newest metadata operation among it, or 0.
 func (n *inode) settle(a *arena, upTo uint64) (meta uint64) {
-	rewritten := map[int64]bool{} // lost sectors that this sync does cover again
+	var rewritten map[int64]bool // the sectors that this sync covers, if any is lost
+	if n.unclean {
+		rewritten = map[int64]bool{}
+	}
 	for _, v := range n.pending {
 		if v.seq > upTo || v.isLost {
 			continue
@@ -111,18 +114,22 @@ func (n *inode) anyLost() bool {
 // read copies what the running system sees at off, within the size.
 func (n *inode) read(p []byte, off int64) int {
 	total := int(min(int64(len(p)), max(0, n.size-off)))
-	p = p[:total]
+	readSectors(&n.live, p[:total], off)
+	return total
+}
+
+// readSectors fills p from a content.
+func readSectors(c *content, p []byte, off int64) {
 	for len(p) > 0 {
 		at := int(off % SectorSize)
 		k := min(SectorSize-at, len(p))
-		if s := n.live.get(off / SectorSize); s != nil {
+		if s := c.get(off / SectorSize); s != nil {
 			copy(p[:k], s.bytes[at:])
 		} else {
 			clear(p[:k])
 		}
 		p, off = p[k:], off+int64(k)
 	}
-	return total
 }
 
 // reset empties an inode for reuse.

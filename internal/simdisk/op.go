@@ -10,7 +10,8 @@ import (
 // Kind is what an operation does.
 type Kind int
 
-// The operations that change something, each of which is a crash point.
+// The operations that change something, each of which is a crash point, and
+// OpRead, which is none, appears in no log and is there for faults.
 const (
 	OpCreate Kind = iota + 1
 	OpWrite
@@ -22,12 +23,13 @@ const (
 	OpReplace
 	OpRemove
 	OpSyncDir
+	OpRead
 )
 
 var kindNames = [...]string{
 	OpCreate: "create", OpWrite: "write", OpAllocate: "allocate", OpPunch: "punch",
 	OpTruncate: "truncate", OpSync: "sync", OpPublish: "publish", OpReplace: "replace",
-	OpRemove: "remove", OpSyncDir: "syncdir",
+	OpRemove: "remove", OpSyncDir: "syncdir", OpRead: "read",
 }
 
 // String returns the operation's name as the log prints it.
@@ -100,6 +102,17 @@ func (s *FS) Log() string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// Number returns the number of this image among those of its EachImage call,
+// from 0, by which a failure can be found again. It is 0 for what is no image.
+func (s *FS) Number() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.origin == nil {
+		return 0
+	}
+	return s.origin.number
 }
 
 // Ops returns how many operations have begun.

@@ -117,5 +117,20 @@ func (s *FS) erase(n *inode, off, end int64, isMeta bool) uint64 {
 		}
 		s.place(n, version{seq: seq, index: i, data: data, isMeta: isMeta})
 	})
+	if n.unclean {
+		s.eraseLost(n, from, to, version{seq: seq, isMeta: isMeta})
+	}
 	return seq
+}
+
+// eraseLost gives the holes in [from, to) a version as well where what is on
+// disk is uncertain: the running system sees zeros already, but only an erasure
+// that lasts makes them certain.
+func (s *FS) eraseLost(n *inode, from, to int64, v version) {
+	for _, lost := range n.pending {
+		if lost.isLost && lost.index >= from && lost.index < to && n.live.get(lost.index) == nil {
+			v.index = lost.index
+			n.put(&s.arena, v)
+		}
+	}
 }
