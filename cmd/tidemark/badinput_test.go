@@ -78,7 +78,7 @@ func TestBadFiles_L29(t *testing.T) {
 }
 
 // readers are the verbs that only read.
-var readers = []string{"cat", "tail", "stat"}
+var readers = []string{"cat", "tail", "stat", "verify"}
 
 func TestMissing(t *testing.T) {
 	t.Parallel()

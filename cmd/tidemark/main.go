@@ -85,13 +85,16 @@ acknowledged is reported with its place, and never skipped or cut off.`,
 		&cobra.Group{ID: groupCheck, Title: "Check"},
 		&cobra.Group{ID: groupLearn, Title: "Learn"},
 	)
+	// The library keeps its help command out of lists; ours is a verb.
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true, RunE: func(cmd *cobra.Command, _ []string) error {
+		return usagef("there is no verb %q; did you mean help?", cmd.Name())
+	}})
 	root.AddCommand(
 		newCreate(a), newAppend(a),
-		newCat(a), newTail(a), newStat(a),
-		newVersion(),
+		newCat(a), newTail(a), newStat(a), newVerify(a),
+		newDemo(), newHelp(), newManual(), newCompletion(), newVersion(),
 	)
-	root.SetHelpCommandGroupID(groupLearn)
-	root.SetCompletionCommandGroupID(groupLearn)
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpTemplate(helpTemplate)
 	root.SetUsageTemplate(usageTemplate)
 	return root

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -30,6 +31,7 @@ var (
 	errUsage    = errors.New("usage")
 	errInput    = errors.New("input cannot be used")
 	errRejected = errors.New("rejected")
+	errDamaged  = errors.New("damage to acknowledged bytes")
 	errPosition = errors.New("not a position in this history")
 	errBroken   = errors.New("a promise was broken")
 	errNoReader = errors.New("nobody reads the output any more")
@@ -59,6 +61,7 @@ type outcome struct {
 // outcomes is searched from the top: an error that is two things is the first.
 var outcomes = []outcome{
 	{errPosition, exitCursor, "leave --after out to begin with the oldest commit; 'tidemark stat LOG' shows which log this is and how far it goes"},
+	{errDamaged, exitCorrupt, "'tidemark cat LOG' prints what is sound before the damage; restore a copy, and do not write to this file"},
 	{errBroken, exitCorrupt, "this is a bug in Tidemark or a broken disk: keep the directory named above and report both"},
 	{pagelog.ErrLocked, exitLocked, "wait until the other writer ends; cat, tail, stat and verify work meanwhile"},
 	{pagelog.ErrUncertain, exitRejected, "do not repeat the write yet: 'tidemark cat LOG --after REVISION' with the last acknowledged revision shows whether it is there"},
@@ -93,10 +96,23 @@ func explain(cmd *cobra.Command, err error) (code int, text string) {
 		return 128 + int(stopped.signal), fmt.Sprintf("%s: %v\n", cmd.CommandPath(), err)
 	}
 	code, next := classify(err)
+	next = withOperand(cmd, next)
 	if next == "" {
 		next = fmt.Sprintf("'%s --help' shows how it is used, with an example", cmd.CommandPath())
 	}
 	return code, fmt.Sprintf("%s: %s\n  next: %s\n", cmd.CommandPath(), oneLine(err), next)
+}
+
+// plainPath is a path that a shell takes as it stands.
+var plainPath = regexp.MustCompile(`^[\w./+,:@%-]+$`)
+
+// withOperand puts the log at hand into advice, ready to be copied.
+func withOperand(cmd *cobra.Command, next string) string {
+	operand := cmd.Flags().Arg(0)
+	if cmd.Flags().NArg() != 1 || !plainPath.MatchString(operand) || strings.HasPrefix(operand, "-") {
+		return next
+	}
+	return regexp.MustCompile(`\bLOG\b`).ReplaceAllLiteralString(next, operand)
 }
 
 func classify(err error) (code int, next string) {

@@ -35,13 +35,7 @@ func noSuchVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var verbs []string
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() {
-			verbs = append(verbs, c.Name())
-		}
-	}
-	return usagef("there is no verb %q%s", args[0], didYouMean(args[0], "", verbs))
+	return usagef("there is no verb %q%s", args[0], didYouMean(args[0], "", verbNames(root)))
 }
 
 // flagError says what is wrong with a flag.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -47,6 +48,14 @@ func TestUsage_Errors(t *testing.T) {
 		{"create NEW --align 9", "Align"},
 		{"version 1", "takes no operand"},
 		{"stat LOG --jsn", "did you mean --json?"},
+		{"verify LOG --workers -1", "--workers: -1 is too small"},
+		{"help apend", "did you mean append?"},
+		{"help append cat", "one verb at a time"},
+		{"manual stats", "did you mean stat?"},
+		{"manual --format html", "none of markdown, man"},
+		{"completion", "name one shell"},
+		{"completion bahs", "did you mean bash?"},
+		{"demo LOG", "takes no operand"},
 	} {
 		t.Run(tc.args, func(t *testing.T) {
 			t.Parallel()
@@ -116,14 +125,42 @@ func TestCompletion(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{""}, []string{"append", "cat", "create", "stat", "tail", "version"}},
+		{[]string{""}, []string{"append", "cat", "create", "demo", "help", "stat", "tail", "verify", "version"}},
 		{[]string{"append", "--sync", ""}, []string{"durable", "complete"}},
+		{[]string{"help", ""}, []string{"append", "verify"}},
+		{[]string{"completion", ""}, []string{"bash", "zsh", "fish", "powershell"}},
 		{[]string{"append", "--"}, []string{"--ack", "--group", "--json", "--sync"}},
 	} {
 		out := execute(t, strings.NewReader(""), append([]string{binary, cobra.ShellCompNoDescRequestCmd}, tc.args...)...).out
 		for _, w := range tc.want {
 			if !strings.Contains(out, w+"\n") && !strings.Contains(out, w+"=\n") {
 				t.Errorf("%v does not offer %s:\n%s", tc.args, w, out)
+			}
+		}
+	}
+}
+
+// TestManual holds docs/CLI.md to the commands; -update writes it anew.
+func TestManual(t *testing.T) {
+	const file = "../../docs/CLI.md"
+	want := tidemark(t, "", "manual").want(t, 0).out
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := string(read(t, file)); got != want {
+		t.Errorf("%s is not what the commands say; run go test ./cmd/tidemark -update", file)
+	}
+	for _, c := range append(newRoot().Commands(), newRoot()) {
+		args := []string{"manual", "--format", "man"}
+		if c.HasParent() {
+			args = append(args, c.Name())
+		}
+		page := tidemark(t, "", args...).want(t, 0).out
+		for _, part := range []string{".TH TIDEMARK", ".SH NAME\ntidemark", ".SH SYNOPSIS\n", ".SH DESCRIPTION\n", ".SH EXIT STATUS\n", ".SH EXAMPLES\n"} {
+			if !strings.Contains(page, part) {
+				t.Errorf("%v has no %q:\n%s", args, part, page)
 			}
 		}
 	}
