@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"sync"
@@ -22,12 +23,13 @@ func tidemarkPeers() []Peer {
 			Name: name, Kind: Subject, Module: "github.com/tidemark-log/tidemark", Light: true,
 			Traits: Traits{Sums: SumsVerified, Atomic: true, Reads: ReadsFile, Reopens: true, Note: note},
 			Open:   func(o Options) (Store, error) { return openTidemark(o, policy) },
+			Verify: verifyTidemark,
 			Follow: followTidemark,
 		}
 	}
 	auto := peer(TidemarkName, "as it comes", pagelog.ZeroAheadAuto)
 	grow := peer(TidemarkGrowName, "without writing zeros ahead, as on copy-on-write file systems", pagelog.ZeroAheadOff)
-	grow.Workloads, grow.Follow = []string{"W1", "W2", "W4", "W5"}, nil
+	grow.Workloads = []string{"W1", "W2", "W4", "W5"}
 	return []Peer{auto, grow}
 }
 
@@ -204,29 +206,33 @@ func (p *tidemarkLog) Len() uint64 {
 
 func (p *tidemarkLog) Close() error { return p.log.Close() }
 
+// verifyTidemark checks every byte, structure and sum of a closed log.
+func verifyTidemark(o Options, workers int) error {
+	found, err := pagelog.Verify(context.Background(), tidemarkPath(o), pagelog.VerifyOptions{Workers: workers})
+	if err == nil && !found.Sound() {
+		err = fmt.Errorf("%w: %v", pagelog.ErrCorrupt, found.Findings)
+	}
+	return err
+}
+
 // followTidemark waits for commits as any other process would.
 func followTidemark(o Options, visit func(record []byte) bool) error {
 	r, err := pagelog.OpenReader(tidemarkPath(o), pagelog.ReaderOptions{Durable: o.Mode == Durable})
 	if err != nil {
 		return err
 	}
-	for after := uint64(0); ; {
-		if err := r.Wait(context.Background(), after); err != nil {
+	for g, err := range r.Follow(context.Background(), 0) {
+		if err != nil {
 			return closeWith(err, r)
 		}
-		for g, err := range r.Commits(after) {
+		for record, err := range g.Records() {
 			if err != nil {
 				return closeWith(err, r)
 			}
-			after = g.Revision
-			for record, err := range g.Records() {
-				if err != nil {
-					return closeWith(err, r)
-				}
-				if !visit(record.Data) {
-					return r.Close()
-				}
+			if !visit(record.Data) {
+				return r.Close()
 			}
 		}
 	}
+	return r.Close()
 }

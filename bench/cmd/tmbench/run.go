@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -31,17 +32,19 @@ type runFlags struct {
 	quick     bool
 	merge     bool
 	note      string
+	profile   string
 }
 
 const (
 	fullRounds  = 9
 	fullSlice   = 400 * time.Millisecond
 	fullBudget  = 20 * time.Second
-	quickRounds = 3
-	quickSlice  = 60 * time.Millisecond
+	fullLoop    = 12 << 30 // bytes of a loop file system
+	quickRounds = 5
+	quickSlice  = 100 * time.Millisecond
 	quickBudget = time.Second
-	quickShrink = 16      // of sizes
-	loopSize    = 6 << 30 // bytes of a loop file system
+	quickShrink = 16 // of sizes
+	quickLoop   = 3 << 30
 )
 
 func runCommand(ctx context.Context, args []string, _ io.Writer) error {
@@ -52,13 +55,25 @@ func runCommand(ctx context.Context, args []string, _ io.Writer) error {
 	flags.StringVar(&f.workloads, "w", "", "only these `workloads`, such as W1,W4")
 	flags.StringVar(&f.peers, "peers", "", "only these `peers`, such as \"raw prewritten,etcd wal\"")
 	flags.StringVar(&f.fs, "fs", "native,ext4,xfs", "`file systems`: the directory's own and loop devices")
-	flags.IntVar(&f.rounds, "rounds", 0, "rounds per case; 0 means 9, or 3 if quick")
-	flags.DurationVar(&f.slice, "slice", 0, "time per peer and round; 0 means 400ms, or 60ms if quick")
+	flags.IntVar(&f.rounds, "rounds", 0, "rounds per case; 0 means 9, or 5 if quick")
+	flags.DurationVar(&f.slice, "slice", 0, "time per peer and round; 0 means 400ms, or 100ms if quick")
 	flags.BoolVar(&f.quick, "quick", false, "a first look in minutes: few rounds, small sizes")
 	flags.BoolVar(&f.merge, "merge", false, "keep figures in the results file that are not measured again")
 	flags.StringVar(&f.note, "note", "", "`text` to keep with the results")
+	flags.StringVar(&f.profile, "cpuprofile", "", "`file` for a CPU profile; choose one peer and workload")
 	if err := parse(flags, args); err != nil {
 		return err
+	}
+	if f.profile != "" {
+		out, err := os.Create(f.profile)
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		if err := pprof.StartCPUProfile(out); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
 	}
 	return f.run(ctx)
 }
@@ -150,7 +165,11 @@ func (f runFlags) setting(doc *report.Document, peers []bench.Peer) (*workload.S
 func (f runFlags) onFileSystem(name string, s *workload.Setting, run func() error) (err error) {
 	s.Dir, s.FileSystem = filepath.Join(f.dir, "stores"), name
 	if name != "native" {
-		loop, err := device.MountLoop(f.dir, name, loopSize)
+		size := int64(fullLoop)
+		if f.quick {
+			size = quickLoop
+		}
+		loop, err := device.MountLoop(f.dir, name, size)
 		if err != nil {
 			logf("skipped: %v", err)
 			s.Document.Skip(report.Case{FileSystem: name}, "", err.Error())

@@ -21,11 +21,8 @@ type Loop struct {
 // MountLoop makes a file system of the given type ("ext4" with its default
 // journal, "xfs") in an image of size bytes below dir and mounts it there. The
 // image is written out first, so that its own blocks cost nothing later. The
-// error names the tool or right that is missing.
+// error names the tool, right or room that is missing.
 func MountLoop(dir, fsType string, size int64) (*Loop, error) {
-	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("loop %s: needs root", fsType)
-	}
 	mkfs := map[string][]string{
 		"ext4": {"mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"},
 		"xfs":  {"mkfs.xfs", "-q", "-f"},
@@ -33,16 +30,34 @@ func MountLoop(dir, fsType string, size int64) (*Loop, error) {
 	if mkfs == nil {
 		return nil, fmt.Errorf("loop %s: unknown file system", fsType)
 	}
-	for _, tool := range []string{mkfs[0], "losetup"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return nil, fmt.Errorf("loop %s: no %s on this machine", fsType, tool)
-		}
+	if err := loopsPossible(dir, mkfs[0], size); err != nil {
+		return nil, fmt.Errorf("loop %s: %w", fsType, err)
 	}
 	l := &Loop{Dir: filepath.Join(dir, fsType), image: filepath.Join(dir, fsType+".img")}
 	if err := l.mount(mkfs, fsType, size); err != nil {
 		return nil, errors.Join(fmt.Errorf("loop %s: %w", fsType, err), l.Close())
 	}
 	return l, nil
+}
+
+// loopsPossible says what is missing before anything is written.
+func loopsPossible(dir, mkfs string, size int64) error {
+	if os.Geteuid() != 0 {
+		return errors.New("needs root")
+	}
+	for _, tool := range []string{mkfs, "losetup"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("no %s on this machine", tool)
+		}
+	}
+	var free unix.Statfs_t
+	if err := unix.Statfs(dir, &free); err != nil {
+		return err
+	}
+	if room := int64(free.Bavail) * free.Bsize; room < 2*size {
+		return fmt.Errorf("%d MiB free, needs %d", room>>20, 2*size>>20)
+	}
+	return nil
 }
 
 func (l *Loop) mount(mkfs []string, fsType string, size int64) error {

@@ -75,12 +75,19 @@ func bars() []bar {
 	return all
 }
 
-func atLeast(workload, variant, metric string, limit float64, b base) bar {
-	return bar{Case: Case{Workload: workload, Variant: variant}, metric: metric, base: b, least: true, limit: limit}
+// at names a figure, to be completed by on and of.
+func at(workload, variant, metric string) bar {
+	return bar{Case: Case{Workload: workload, Variant: variant}, metric: metric}
 }
 
-func atMost(workload, variant, metric string, limit float64, b base) bar {
-	return bar{Case: Case{Workload: workload, Variant: variant}, metric: metric, base: b, limit: limit}
+func atLeast(limit float64, what bar, b base) bar {
+	what.limit, what.base, what.least = limit, b, true
+	return what
+}
+
+func atMost(limit float64, what bar, b base) bar {
+	what.limit, what.base = limit, b
+	return what
 }
 
 func on(fileSystem string, b bar) bar {
@@ -96,42 +103,42 @@ func of(peer string, b bar) bar {
 func commitBars() []bar {
 	prewritten, leader := floorOf("raw prewritten"), floorOf("raw leader")
 	return []bar{
-		atLeast("W1", "256 B", Rate, 0.95, prewritten),
-		atLeast("W1", "256 B", Rate, 1, bestRival),
-		atMost("W1", "256 B", P99, 1.25, bestRival),
-		atLeast("W2", "4 KiB", Rate, 0.85, prewritten),
-		atLeast("W2", "4 KiB", Rate, 1.15, bestRival),
-		atLeast("W2", "64 KiB", Rate, 0.7, prewritten),
-		atLeast("W2", "64 KiB", Rate, 1.3, bestRival),
-		atLeast("W3", "8 callers", Rate, 0.9, leader),
-		atLeast("W3", "64 callers", Rate, 0.9, leader),
-		atLeast("W3", "256 callers", Rate, 0.9, leader),
-		atLeast("W3", "64 callers", Rate, 1.15, bestRival),
-		atLeast("W3", "256 callers", Rate, 1, bestRival),
-		atLeast("W4", "16 × 256 B", Rate, 0.9, prewritten),
-		atLeast("W4", "16 × 256 B", Rate, 1.15, bestRival),
-		on("ext4", atLeast("W4", "16 × 256 B", Rate, 1.7, bestRival)),
+		atLeast(0.95, at("W1", "256 B", Rate), prewritten),
+		atLeast(1, at("W1", "256 B", Rate), bestRival),
+		atMost(1.25, at("W1", "256 B", P99), bestRival),
+		atLeast(0.85, at("W2", "4 KiB", Rate), prewritten),
+		atLeast(1.15, at("W2", "4 KiB", Rate), bestRival),
+		atLeast(0.7, at("W2", "64 KiB", Rate), prewritten),
+		atLeast(1.3, at("W2", "64 KiB", Rate), bestRival),
+		atLeast(0.9, at("W3", "8 callers", Rate), leader),
+		atLeast(0.9, at("W3", "64 callers", Rate), leader),
+		atLeast(0.9, at("W3", "256 callers", Rate), leader),
+		atLeast(1.15, at("W3", "64 callers", Rate), bestRival),
+		atLeast(1, at("W3", "256 callers", Rate), bestRival),
+		atLeast(0.9, at("W4", "16 × 256 B", Rate), prewritten),
+		atLeast(1.15, at("W4", "16 × 256 B", Rate), bestRival),
+		on("ext4", atLeast(1.7, at("W4", "16 × 256 B", Rate), bestRival)),
 	}
 }
 
 func bulkBars() []bar {
 	grow, prewritten := floorOf("raw grow"), floorOf("raw prewritten")
 	all := []bar{
-		atLeast("W5", "4 KiB", Throughput, 0.8, grow),
-		atLeast("W5", "64 KiB", Throughput, 0.8, grow),
-		atLeast("W5", "256 B", Throughput, 1.2, bestSummed),
-		atMost("W7", "4 KiB", ReadTime, 1.5, floorOf("raw page read")),
-		atMost("W7", "4 KiB", Allocs, noAllocs, base{}),
-		atLeast("W12", "4 KiB", Throughput, 0.7, prewritten),
+		atLeast(0.8, at("W5", "4 KiB", Throughput), grow),
+		atLeast(0.8, at("W5", "64 KiB", Throughput), grow),
+		atLeast(1.2, at("W5", "256 B", Throughput), bestSummed),
+		atMost(1.5, at("W7", "4 KiB", ReadTime), floorOf("raw page read")),
+		atMost(noAllocs, at("W7", "4 KiB", Allocs), base{}),
+		atLeast(0.7, at("W12", "4 KiB", Throughput), prewritten),
 	}
 	for _, variant := range []string{"256 B", "4 KiB"} {
 		all = append(all,
-			atLeast("W6", variant, Throughput, 0.5, prewritten),
-			atLeast("W6", variant, Throughput, 1.5, bestSummed),
-			atMost("W6", variant, Allocs, noAllocs, base{}))
+			atLeast(0.5, at("W6", variant, Throughput), prewritten),
+			atLeast(1.5, at("W6", variant, Throughput), bestSummed),
+			atMost(noAllocs, at("W6", variant, Allocs), base{}))
 	}
 	for _, rival := range []string{"pebble", "badger", "SQLite", "raft-wal", "tidwall/wal"} {
-		all = append(all, atMost("W7", "4 KiB", ReadTime, 1, floorOf(rival)))
+		all = append(all, atMost(1, at("W7", "4 KiB", ReadTime), floorOf(rival)))
 	}
 	return all
 }
@@ -139,25 +146,25 @@ func bulkBars() []bar {
 func deviceBars() []bar {
 	prewritten := floorOf("raw prewritten")
 	return []bar{
-		atMost("W9", "256 B", Flushes, oneFlush, base{}),
-		atMost("W9", "4 KiB", Flushes, oneFlush, base{}),
-		atMost("W9", "256 B", Bytes, 1.25, prewritten),
-		atMost("W9", "4 KiB", Bytes, 3.1, prewritten),
-		of(bench.TidemarkGrowName, atMost("W9", "4 KiB", Bytes, 2.2, prewritten)),
-		on("ext4", atMost("W9", "256 B", Flushes, oneFlush, base{})),
-		on("xfs", atMost("W9", "256 B", Flushes, oneFlush, base{})),
+		atMost(oneFlush, at("W9", "256 B", Flushes), base{}),
+		atMost(oneFlush, at("W9", "4 KiB", Flushes), base{}),
+		atMost(1.25, at("W9", "256 B", Bytes), prewritten),
+		atMost(3.1, at("W9", "4 KiB", Bytes), prewritten),
+		of(bench.TidemarkGrowName, atMost(2.2, at("W9", "4 KiB", Bytes), prewritten)),
+		on("ext4", atMost(oneFlush, at("W9", "256 B", Flushes), base{})),
+		on("xfs", atMost(oneFlush, at("W9", "256 B", Flushes), base{})),
 	}
 }
 
 func openBars() []bar {
 	return []bar{
-		atMost("W8", "2 GiB, killed", OpenTime, 5, base{}),
-		atMost("W8", "2 GiB, killed", OpenTime, sameOpen, base{variant: "64 MiB, killed", what: "at 64 MiB"}),
-		atMost("W8", "2 GiB, killed", OpenTime, 1, bestVerifyingOpen),
-		atMost("W10", "complete commits", Delay, 200, base{}),
-		atMost("W10", "complete commits", DelayP99, 5000, base{}),
-		atMost("W11", "1000 logs", HeapBytes, 8*kibibytes, base{}),
-		atMost("W11", "1000 logs", Files, 2, base{}), // the log and its directory
+		atMost(5, at("W8", "2 GiB, killed", OpenTime), base{}),
+		atMost(sameOpen, at("W8", "2 GiB, killed", OpenTime), base{variant: "64 MiB, killed", what: "at 64 MiB"}),
+		atMost(1, at("W8", "2 GiB, killed", OpenTime), bestVerifyingOpen),
+		atMost(200, at("W10", "complete commits", Delay), base{}),
+		atMost(5000, at("W10", "complete commits", DelayP99), base{}),
+		atMost(8*kibibytes, at("W11", "1000 logs", HeapBytes), base{}),
+		atMost(2, at("W11", "1000 logs", Files), base{}), // the log and its directory
 	}
 }
 

@@ -112,7 +112,7 @@ func TestJudge_Bases(t *testing.T) {
 		{bestRival, 1.8, "best rival (fast)"},
 		{bestSummed, 9, "best rival that checks sums (slow)"},
 	} {
-		b := atLeast("W1", "256 B", Rate, 0, c.b)
+		b := atLeast(0, at("W1", "256 B", Rate), c.b)
 		b.FileSystem, b.peer = "native", bench.TidemarkName
 		j := d.judge(b)
 		if j.Got.Median != c.median || j.Base != c.against {
@@ -124,7 +124,7 @@ func TestJudge_Bases(t *testing.T) {
 func TestJudge_Unmeasured(t *testing.T) {
 	d := document()
 	d.Skip(Case{FileSystem: "ext4"}, "", "no loop devices")
-	b := on("ext4", atLeast("W4", "16 × 256 B", Rate, 1.7, bestRival))
+	b := on("ext4", atLeast(1.7, at("W4", "16 × 256 B", Rate), bestRival))
 	b.peer = bench.TidemarkName
 	if j := d.judge(b); j.Verdict != Unmeasured || j.Reason != "no loop devices" {
 		t.Errorf("got %s, %q", j.Verdict, j.Reason)

@@ -24,11 +24,17 @@ type sized struct {
 	variant    string
 	recordSize int // bytes
 	group      int // records per commit
+	records    int // in the store
 }
 
 func runW5(ctx context.Context, s *Setting) error {
 	var errs []error
-	for _, w := range []sized{{"256 B", 256, 16}, {"4 KiB", 4 << 10, 1}, {"64 KiB", 64 << 10, 1}} {
+	for _, w := range []sized{
+		{variant: "256 B", recordSize: 256, group: 16},
+		{variant: "4 KiB", recordSize: 4 << 10, group: 1},
+		{variant: "64 KiB", recordSize: 64 << 10, group: 1},
+	} {
+		w.records = int(appendBytes/s.Shrink) / w.recordSize
 		errs = append(errs, s.appends(ctx, w))
 	}
 	return errors.Join(errs...)
@@ -51,9 +57,8 @@ func (s *Setting) appendRound(x *contestant, w sized, prepared [][][]byte) error
 	if err := remake(x.dir); err != nil {
 		return err
 	}
-	total := appendBytes / s.Shrink
 	store, err := x.peer.Open(bench.Options{
-		Dir: x.dir, Mode: bench.Deferred, RecordSize: w.recordSize, Capacity: total,
+		Dir: x.dir, Mode: bench.Deferred, RecordSize: w.recordSize, Capacity: w.bytes(),
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
@@ -63,7 +68,7 @@ func (s *Setting) appendRound(x *contestant, w sized, prepared [][][]byte) error
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	n, err := appendAll(store, prepared, int(total)/(w.recordSize*w.group), before.at)
+	n, err := appendAll(store, prepared, w.records/w.group, before.at)
 	after, usageErr := s.usage()
 	err = errors.Join(err, usageErr, store.Close(), os.RemoveAll(x.dir))
 	if err != nil {
@@ -91,10 +96,13 @@ func appendAll(store bench.Store, prepared [][][]byte, n int, start time.Time) (
 	return done, store.Sync()
 }
 
-// fill commits n records in groups, one sync at the end.
-func fill(store bench.Store, w sized, n int) error {
+// bytes is the payload of the store.
+func (w sized) bytes() int64 { return int64(w.records) * int64(w.recordSize) }
+
+// fill commits the records of a store in groups, one sync at the end.
+func fill(store bench.Store, w sized) error {
 	prepared := groups(preparedGroups, w.group, w.recordSize)
-	for i := range n / w.group {
+	for i := range w.records / w.group {
 		if err := store.Commit(prepared[i%len(prepared)]); err != nil {
 			return err
 		}
@@ -105,12 +113,12 @@ func fill(store bench.Store, w sized, n int) error {
 // load fills every contestant's store and opens it again, so that nothing is
 // served from what writing left in memory. Peers that cannot be opened again
 // go on as they are.
-func (s *Setting) load(ctx context.Context, c report.Case, field []*contestant, w sized, n int) error {
+func (s *Setting) load(ctx context.Context, c report.Case, field []*contestant, w sized) error {
 	for _, x := range field {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.loadOne(x, w, n); err != nil {
+		if err := s.loadOne(x, w); err != nil {
 			s.drop(c, x, err)
 		}
 	}
@@ -119,15 +127,15 @@ func (s *Setting) load(ctx context.Context, c report.Case, field []*contestant, 
 	return nil
 }
 
-func (s *Setting) loadOne(x *contestant, w sized, n int) error {
+func (s *Setting) loadOne(x *contestant, w sized) error {
 	o := bench.Options{
-		Dir: x.dir, Mode: bench.Deferred, RecordSize: w.recordSize, Capacity: int64(n * w.recordSize), Group: w.group,
+		Dir: x.dir, Mode: bench.Deferred, RecordSize: w.recordSize, Capacity: w.bytes(), Group: w.group,
 	}
 	store, err := x.peer.Open(o)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	if err := fill(store, w, n); err != nil {
+	if err := fill(store, w); err != nil {
 		return errors.Join(fmt.Errorf("fill: %w", err), store.Close())
 	}
 	if x.peer.Traits.Reopens {
@@ -139,8 +147,8 @@ func (s *Setting) loadOne(x *contestant, w sized, n int) error {
 		}
 	}
 	x.store = store
-	if got := store.Len(); got < uint64(n) {
-		return fmt.Errorf("%d records of %d after reopening", got, n)
+	if got := store.Len(); got < uint64(w.records) {
+		return fmt.Errorf("%d records of %d after reopening", got, w.records)
 	}
 	return nil
 }

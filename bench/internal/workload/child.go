@@ -64,8 +64,8 @@ func (t task) fill(p bench.Peer, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w := sized{recordSize: t.Options.RecordSize, group: t.Options.Group}
-	if err := fill(store, w, t.Records); err != nil {
+	w := sized{recordSize: t.Options.RecordSize, group: t.Options.Group, records: t.Records}
+	if err := fill(store, w); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(out, ready); err != nil {

@@ -27,7 +27,7 @@ type commitWork struct {
 
 const (
 	// sliceBytes ends a slice early, so that large records do not fill the disk.
-	sliceBytes = 64 << 20
+	sliceBytes = 32 << 20
 	// preparedGroups is how many different groups a caller commits in turn.
 	preparedGroups = 16
 	// warmUpShare is the part of a slice worked, untimed, before it.
@@ -75,7 +75,7 @@ func (s *Setting) commits(ctx context.Context, w commitWork) error {
 // commitSlice is one peer's turn: a warm-up, then what is measured.
 func (s *Setting) commitSlice(x *contestant, w commitWork, prepared [][][]byte) error {
 	limit := max(1, sliceBytes/(w.recordSize*w.group*w.callers))
-	if _, err := drive(x.store, prepared, w.callers, stop{s.Slice / warmUpShare, limit}); err != nil {
+	if _, err := drive(x.store, prepared, w.callers, stop{s.Slice / warmUpShare, max(1, limit/warmUpShare)}); err != nil {
 		return err
 	}
 	runtime.GC()

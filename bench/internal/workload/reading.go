@@ -19,8 +19,13 @@ const (
 
 func runW6(ctx context.Context, s *Setting) error {
 	return errors.Join(
-		s.replays(ctx, sized{"256 B", 256, 16}),
-		s.replays(ctx, sized{"4 KiB", 4 << 10, 16}))
+		s.replays(ctx, s.readable("256 B", 256, 16)),
+		s.replays(ctx, s.readable("4 KiB", 4<<10, 16)))
+}
+
+// readable is a store large enough to read from.
+func (s *Setting) readable(variant string, recordSize, group int) sized {
+	return sized{variant, recordSize, group, int(replayBytes/s.Shrink) / recordSize}
 }
 
 // replays measures reading everything from the start.
@@ -30,14 +35,13 @@ func (s *Setting) replays(ctx context.Context, w sized) error {
 	if err != nil {
 		return err
 	}
-	n := int(replayBytes / s.Shrink / int64(w.recordSize))
-	if err = s.load(ctx, c, field, w, n); err == nil {
-		err = s.rounds(ctx, c, field, func(x *contestant) error { return s.replayRound(x, w, n) })
+	if err = s.load(ctx, c, field, w); err == nil {
+		err = s.rounds(ctx, c, field, func(x *contestant) error { return s.replayRound(x, w) })
 	}
 	return errors.Join(err, s.finish(c, field))
 }
 
-func (s *Setting) replayRound(x *contestant, w sized, n int) error {
+func (s *Setting) replayRound(x *contestant, w sized) error {
 	runtime.GC()
 	before, err := s.usage()
 	if err != nil {
@@ -53,11 +57,11 @@ func (s *Setting) replayRound(x *contestant, w sized, n int) error {
 	if err := errors.Join(err, usageErr); err != nil {
 		return err
 	}
-	if count != n {
-		return fmt.Errorf("replayed %d records of %d", count, n)
+	if count != w.records {
+		return fmt.Errorf("replayed %d records of %d", count, w.records)
 	}
-	x.add(report.Throughput, float64(n)*float64(w.recordSize)/1e6/after.at.Sub(before.at).Seconds())
-	x.add(report.Allocs, float64(after.mallocs-before.mallocs)/float64(n))
+	x.add(report.Throughput, float64(w.bytes())/1e6/after.at.Sub(before.at).Seconds())
+	x.add(report.Allocs, float64(after.mallocs-before.mallocs)/float64(w.records))
 	return nil
 }
 
@@ -65,15 +69,14 @@ func (s *Setting) replayRound(x *contestant, w sized, n int) error {
 // so that a record's number is a revision.
 func runW7(ctx context.Context, s *Setting) error {
 	c := report.Case{Workload: "W7", Variant: "4 KiB", FileSystem: s.FileSystem}
-	w := sized{"4 KiB", 4 << 10, 1}
+	w := s.readable("4 KiB", 4<<10, 1)
 	field, err := s.enter(c, func(p bench.Peer) bool { return p.Traits.Reads != bench.ReadsNone })
 	if err != nil {
 		return err
 	}
-	n := int(replayBytes / s.Shrink / int64(w.recordSize))
-	if err = s.load(ctx, c, field, w, n); err == nil {
+	if err = s.load(ctx, c, field, w); err == nil {
 		warm(field)
-		err = s.rounds(ctx, c, field, func(x *contestant) error { return s.readRound(x, uint64(n)) })
+		err = s.rounds(ctx, c, field, func(x *contestant) error { return s.readRound(x, uint64(w.records)) })
 	}
 	return errors.Join(err, s.finish(c, field))
 }

@@ -15,13 +15,12 @@ const verifyWorkers = 2
 // runW12 measures checking every byte of a closed log.
 func runW12(ctx context.Context, s *Setting) error {
 	c := report.Case{Workload: "W12", Variant: "4 KiB", FileSystem: s.FileSystem}
-	w := sized{"4 KiB", 4 << 10, 16}
+	w := s.readable("4 KiB", 4<<10, 16)
 	field, err := s.enter(c, func(p bench.Peer) bool { return p.Verify != nil })
 	if err != nil {
 		return err
 	}
-	n := int(replayBytes / s.Shrink / int64(w.recordSize))
-	if err := s.load(ctx, c, field, w, n); err != nil {
+	if err := s.load(ctx, c, field, w); err != nil {
 		return errors.Join(err, s.finish(c, field))
 	}
 	for _, x := range field {
@@ -33,12 +32,11 @@ func runW12(ctx context.Context, s *Setting) error {
 		}
 		x.store = nil
 	}
-	bytes := int64(n) * int64(w.recordSize)
 	err = s.rounds(ctx, c, field, func(x *contestant) error {
 		start := time.Now()
-		err := x.peer.Verify(bench.Options{Dir: x.dir, RecordSize: w.recordSize, Capacity: bytes}, verifyWorkers)
+		err := x.peer.Verify(bench.Options{Dir: x.dir, RecordSize: w.recordSize, Capacity: w.bytes()}, verifyWorkers)
 		if err == nil {
-			x.add(report.Throughput, float64(bytes)/1e6/time.Since(start).Seconds())
+			x.add(report.Throughput, float64(w.bytes())/1e6/time.Since(start).Seconds())
 		}
 		return err
 	})
