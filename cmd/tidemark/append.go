@@ -55,7 +55,7 @@ full yet are not written. When nobody reads the acknowledgements any more,
 append stops the same way, and exits 0.`,
 		Example: `  printf 'one\ntwo\nthree\n' | tidemark append run.log --ack
   tidemark append run.log --group 100 < input.txt
-  echo '{"payload": "two\nlines"}' | tidemark append run.log --json`,
+  printf '%s\n' '{"payload": "two\nlines"}' | tidemark append run.log --json`,
 		Args: oneLog,
 		RunE: func(cmd *cobra.Command, args []string) error { return appendLines(cmd, a, args[0], &o) },
 	}

@@ -1,0 +1,37 @@
+# One target, one question. `make` answers "may I push this?".
+TOOL   = go tool -modfile=tools.mod
+PKGS   = ./...
+GOLDEN = $(shell grep -rl --include='*_test.go' '"update"' . | xargs -n1 dirname | sort -u)
+CRASH  = $(wildcard ./pagelog ./fork ./authority)
+
+.PHONY: check fmt lint test race cross crash fuzz bench golden demo clean help
+check: fmt lint test cross ## may I push this?
+
+fmt: ## does it look like the rest?
+	@test -z "$$($(TOOL) gofumpt -l . | tee /dev/stderr)"
+	@go fix -diff $(PKGS)
+lint: ## does a second reader object?
+	@go vet $(PKGS)
+	@$(TOOL) staticcheck -checks=all $(PKGS)
+test: ## does it work?
+	@go test $(PKGS)
+race: ## does it work when everything happens at once?
+	@go test -race -count=1 $(PKGS)
+cross: ## does it compile where we are not?
+	@GOOS=windows go vet $(PKGS) && GOOS=darwin go vet $(PKGS) && GOARCH=386 go vet $(PKGS)
+crash: ## does it survive every crash we can build?
+	@go test -tags=invariants -run='Crash|Recover' -count=1 -timeout=20m $(CRASH)
+fuzz: ## what does a hostile file do? make fuzz TARGET=FuzzGroup PKG=./frame TIME=1m
+	@go test -run='^$$' -fuzz='^$(TARGET)$$' -fuzztime=$(or $(TIME),30s) $(or $(PKG),./fuzz)
+bench: ## is it faster than before? Compares with the last run you kept: mv bench/new.txt bench/old.txt
+	@cd bench && go test -run='^$$' -bench=. -count=10 . | tee new.txt
+	@$(TOOL) benchstat $(wildcard bench/old.txt) bench/new.txt
+golden: ## accept new golden files; read the diff before you commit it
+	@go test -count=1 $(GOLDEN) -update
+demo: ## what does it promise, and does that hold?
+	@go run ./cmd/tidemark demo
+clean: ## is anything left over?
+	@rm -rf bin bench/new.txt
+	@find . -name '*.test' -type f -not -path './.git/*' -delete
+help: ## what can I ask?
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 8
