@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/internal/disk"
@@ -20,7 +22,8 @@ const roleVariable = "TIDEMARK_DISK_TEST_ROLE"
 // roles are what a helper process may be told to do in the directory that is
 // its first argument. What it prints is its report.
 var roles = map[string]func(dir string){
-	"wait": func(string) { waitForParent() },
+	"nothing": func(string) {},
+	"wait":    func(string) { waitForParent() },
 	"lock": func(dir string) {
 		f := must(must(disk.OpenDir(dir)).Open("log", disk.ReadWrite))
 		check(f.Lock())
@@ -34,7 +37,7 @@ func TestMain(m *testing.M) {
 	if !isHelper {
 		os.Exit(m.Run())
 	}
-	role(os.Args[1])
+	role(os.Args[len(os.Args)-1])
 }
 
 // waitForParent returns when the parent lets go of standard input.
@@ -52,14 +55,31 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// skip gives up a test for what this machine lacks, or fails it where
+// REQUIRE_FAULTS=1 says that nothing may be lacking.
+func skip(t *testing.T, why ...any) {
+	t.Helper()
+	if os.Getenv("REQUIRE_FAULTS") == "1" {
+		t.Fatal(why...)
+	}
+	t.Skip(why...)
+}
+
+// runsItself reports whether the test binary can be started from within. Under
+// an emulator that the kernel does not know of it cannot.
+var runsItself = sync.OnceValue(func() error {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"=nothing")
+	return cmd.Run()
+})
+
 // helper prepares a helper process, run by the given command if any.
 func helper(t *testing.T, role, dir string, command ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	if err := runsItself(); err != nil {
+		skip(t, "the test binary cannot start itself:", err)
 	}
-	argv := append(command, self, dir)
+	argv := append(command, os.Args[0], dir)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	// Without atexit_sleep_ms every helper of a -race build would linger a second.
 	cmd.Env = append(os.Environ(), roleVariable+"="+role, "GORACE=atexit_sleep_ms=0")
@@ -95,6 +115,21 @@ func start(t *testing.T, cmd *exec.Cmd) (line func() string, stop func()) {
 		}
 		return strings.TrimSpace(text)
 	}, stop
+}
+
+// scratch is t.TempDir, except on Windows, where emptying it is a best effort:
+// Wine 8 does not know the call that RemoveAll uses.
+func scratch(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS != "windows" {
+		return t.TempDir()
+	}
+	path, err := os.MkdirTemp("", "disk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(path) })
+	return path
 }
 
 // openDir and the others stop the test if anything goes wrong.

@@ -29,7 +29,7 @@ func TestOpen_Device(t *testing.T) {
 	path := t.TempDir()
 	null := int(unix.Mkdev(1, 3))
 	if err := unix.Mknod(filepath.Join(path, "log"), unix.S_IFCHR|0o600, null); err != nil {
-		t.Skip("cannot make a device node:", err)
+		skip(t, "cannot make a device node:", err)
 	}
 	refused(t, openDir(t, path), "device")
 }
@@ -111,13 +111,13 @@ func fillTmpfs(dir string) {
 
 func TestNoSpace_FullFileSystem(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("mounting a tmpfs needs root")
+		skip(t, "mounting a tmpfs needs root")
 	}
 	cmd := helper(t, "full", t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	got, err := cmd.Output()
 	if errors.Is(err, unix.EPERM) {
-		t.Skip("this root may not make a mount namespace:", err)
+		skip(t, "this root may not make a mount namespace:", err)
 	}
 	if want := "tmpfs\n262144 true\ntrue true\ntrue\n"; string(got) != want || err != nil {
 		t.Errorf("WriteAt, Allocate, Create reported\n%s%v, want\n%s", got, err, want)
@@ -145,7 +145,7 @@ func beInterrupted(dir string) {
 // write.
 func TestFile_Interrupted(t *testing.T) {
 	if _, err := exec.LookPath("strace"); err != nil {
-		t.Skip("no strace here")
+		skip(t, "no strace here")
 	}
 	trace, dir := filepath.Join(t.TempDir(), "trace"), t.TempDir()
 	const calls = "fdatasync,fsync,pwrite64,pread64,fallocate"

@@ -16,7 +16,7 @@ import (
 )
 
 func TestOpenDir_NoDirectory(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "absent")
+	path := filepath.Join(scratch(t), "absent")
 	if _, err := disk.OpenDir(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("OpenDir of a missing path = %v", err)
 	}
@@ -29,7 +29,7 @@ func TestOpenDir_NoDirectory(t *testing.T) {
 }
 
 func TestOpen_Directory(t *testing.T) {
-	path := t.TempDir()
+	path := scratch(t)
 	if err := os.Mkdir(filepath.Join(path, "log"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func refused(t *testing.T, d disk.Dir, what string) {
 // The calls of the write path and of the check before each acknowledgement do
 // not allocate when they succeed.
 func TestFile_HotCallsDoNotAllocate(t *testing.T) {
-	f := create(t, openDir(t, t.TempDir()), "log")
+	f := create(t, openDir(t, scratch(t)), "log")
 	page := make([]byte, 4096)
 	calls := map[string]func() error{
 		"WriteAt": func() error { _, err := f.WriteAt(page, 0); return err },
@@ -87,7 +87,7 @@ func TestFile_HotCallsDoNotAllocate(t *testing.T) {
 // A write that comes too late finds the file closed. It must never reach
 // whatever the system gave the same number to.
 func TestFile_CloseWhileWriting(t *testing.T) {
-	d := openDir(t, t.TempDir())
+	d := openDir(t, scratch(t))
 	for range 20 {
 		f, err := d.Create("log")
 		if err != nil {
@@ -122,7 +122,7 @@ func TestFile_CloseWhileWriting(t *testing.T) {
 }
 
 func TestLock_ChildDoesNotKeepIt(t *testing.T) {
-	path := t.TempDir()
+	path := scratch(t)
 	d := openDir(t, path)
 	f := create(t, d, "log")
 	if err := f.Lock(); err != nil {
@@ -138,7 +138,7 @@ func TestLock_ChildDoesNotKeepIt(t *testing.T) {
 }
 
 func TestLock_ProcessDies(t *testing.T) {
-	path := t.TempDir()
+	path := scratch(t)
 	d := openDir(t, path)
 	f := create(t, d, "log")
 	cmd := helper(t, "lock", path)

@@ -26,7 +26,7 @@ func TestOpen_Socket(t *testing.T) {
 	path := t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(path, "log"))
 	if err != nil {
-		t.Skip("no Unix sockets here:", err)
+		skip(t, "no Unix sockets here:", err)
 	}
 	defer func() { _ = l.Close() }()
 	refused(t, openDir(t, path), "socket")

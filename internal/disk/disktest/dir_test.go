@@ -86,6 +86,7 @@ var dirBehaviours = []behaviour{
 	}},
 	{"Publish/NameLost", func(t *testing.T, dir opener) {
 		d := dir()
+		needUnlink(t, d)
 		f := create(t, d, "tmp", "mine")
 		need(t, d.Remove("tmp"))
 		create(t, d, "tmp", "another's")
@@ -107,6 +108,7 @@ var dirBehaviours = []behaviour{
 	}},
 	{"Replace/Existing", func(t *testing.T, dir opener) {
 		d := dir()
+		needUnlink(t, d)
 		old, f := create(t, d, "log", "old"), create(t, d, "tmp", "new")
 		need(t, d.Replace(f, "log"))
 		isNamed(t, f, true, 1)
@@ -118,6 +120,14 @@ var dirBehaviours = []behaviour{
 			t.Errorf("Names = %q, %v", names, err)
 		}
 	}},
+	{"Replace/ClosedExisting", func(t *testing.T, dir opener) {
+		d := dir()
+		need(t, create(t, d, "log", "old").Close())
+		f := create(t, d, "tmp", "new")
+		need(t, f.Lock(), d.Replace(f, "log"), d.Sync())
+		isNamed(t, f, true, 1)
+		holds(t, open(t, d, "log", disk.ReadOnly), "new")
+	}},
 	{"Replace/Missing", func(t *testing.T, dir opener) {
 		d := dir()
 		f := create(t, d, "tmp", "new")
@@ -126,6 +136,7 @@ var dirBehaviours = []behaviour{
 	}},
 	{"Remove", func(t *testing.T, dir opener) {
 		d := dir()
+		needUnlink(t, d)
 		f := create(t, d, "log", "tide")
 		need(t, d.Remove("log"))
 		isNamed(t, f, false, 0)

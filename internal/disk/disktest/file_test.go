@@ -122,6 +122,7 @@ var fileBehaviours = []behaviour{
 	}},
 	{"Named/AnotherFileThere", func(t *testing.T, dir opener) {
 		d := dir()
+		needUnlink(t, d)
 		f := create(t, d, "log", "mine")
 		g := open(t, d, "log", disk.ReadOnly)
 		need(t, d.Remove("log"))

@@ -37,6 +37,7 @@ var lockBehaviours = []behaviour{
 	}},
 	{"Lock/StaysWithTheFile", func(t *testing.T, dir opener) {
 		d := dir()
+		needUnlink(t, d)
 		f := create(t, d, "tmp", "tide")
 		need(t, f.Lock(), d.Publish(f, "log"))
 		refuse(t, "Lock under the new name", open(t, d, "log", disk.ReadWrite).Lock(), disk.ErrLocked)
