@@ -3,6 +3,7 @@
 //
 //	tmbench run    measures, and writes the results as JSON
 //	tmbench plot   draws them as SVG
+//	tmbench table  writes them as Markdown, also into a document
 //	tmbench check  judges the bars the project holds itself to
 //	tmbench list   shows peers and workloads
 package main
@@ -32,6 +33,7 @@ func commands() []command {
 	return []command{
 		{"run", "measure, and write the results as JSON", runCommand},
 		{"plot", "draw the results as SVG", plotCommand},
+		{"table", "write the results as Markdown", tableCommand},
 		{"check", "judge the bars the project holds itself to", checkCommand},
 		{"list", "show peers and workloads", listCommand},
 	}

@@ -46,6 +46,12 @@ func TestRunPlotCheck(t *testing.T) {
 	if err := checkCommand(context.Background(), []string{"-in", out}, &text); err == nil {
 		t.Error("check: most bars were not measured, no error")
 	}
+	if err := tableCommand(context.Background(), []string{"-in", out}, &text); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "### W1 on native") {
+		t.Errorf("table does not show W1:\n%s", &text)
+	}
 	if !strings.Contains(text.String(), "first look") {
 		t.Errorf("check does not say that this was a quick run:\n%s", &text)
 	}

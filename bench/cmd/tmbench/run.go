@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"runtime/pprof"
@@ -230,6 +231,7 @@ func describe(peers []bench.Peer) []report.Peer {
 			versions[m.Path] = m.Version
 		}
 	}
+	versions[tidemarkModule] = "this tree" + revision()
 	var all []report.Peer
 	for _, p := range peers {
 		all = append(all, report.Peer{
@@ -237,6 +239,19 @@ func describe(peers []bench.Peer) []report.Peer {
 		})
 	}
 	return all
+}
+
+// tidemarkModule is the product, which is measured as it stands beside bench.
+const tidemarkModule = "github.com/tidemark-log/tidemark"
+
+// revision returns " at" and the commit checked out, or nothing outside a
+// repository.
+func revision() string {
+	out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return ""
+	}
+	return " at " + strings.TrimSpace(string(out))
 }
 
 func logf(format string, args ...any) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -143,13 +144,24 @@ func findMount(mountinfo, path string) (mount, error) {
 		point := strings.ReplaceAll(left[4], `\040`, " ")
 		inside := point == "/" || path == point || strings.HasPrefix(path, point+"/")
 		if inside && len(point) >= len(best.point) {
-			best = mount{point: point, fsType: right[0], source: right[1], options: left[5] + "," + right[2]}
+			best = mount{point: point, fsType: right[0], source: right[1], options: joinOptions(left[5], right[2])}
 		}
 	}
 	if best.point == "" {
 		return mount{}, fmt.Errorf("no mount for %s", path)
 	}
 	return best, nil
+}
+
+// joinOptions lists the options of a mount and of its file system, once each.
+func joinOptions(mount, super string) string {
+	all := strings.Split(mount, ",")
+	for option := range strings.SplitSeq(super, ",") {
+		if !slices.Contains(all, option) {
+			all = append(all, option)
+		}
+	}
+	return strings.Join(all, ",")
 }
 
 // blockName returns the name in /sys/block of the device under path. A file

@@ -44,6 +44,9 @@ func TestFindMount(t *testing.T) {
 			t.Errorf("%s: mounted from %s, want %s", path, m.source, want)
 		}
 	}
+	if m, _ := findMount(mountinfo, "/home"); m.options != "rw,relatime" {
+		t.Errorf("options %q", m.options)
+	}
 	if _, err := findMount("", "/x"); err == nil {
 		t.Error("no mounts: no error")
 	}

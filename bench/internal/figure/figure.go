@@ -23,25 +23,24 @@ import (
 
 // picture is how the figures of a workload are shown.
 type picture struct {
-	metric string
-	title  string
-	log    bool // a logarithmic axis
+	title string
+	log   bool // a logarithmic axis
 }
 
 // pictures says what is drawn of each workload.
 var pictures = map[string]picture{
-	"W1":  {report.Rate, "Durable commits, one caller", false},
-	"W2":  {report.Rate, "Durable commits, one caller", false},
-	"W3":  {report.Rate, "Durable commits of 256 B, concurrent callers", true},
-	"W4":  {report.Rate, "Durable groups, one caller", false},
-	"W5":  {report.Throughput, "Append, one sync at the end", false},
-	"W6":  {report.Throughput, "Replay", true},
-	"W7":  {report.ReadTime, "Random read", true},
-	"W8":  {report.OpenTime, "Open", true},
-	"W9":  {report.Bytes, "Device bytes per durable commit", false},
-	"W10": {report.Delay, "Acknowledgement to follower", false},
-	"W11": {report.Rate, "Commits spread over many logs", false},
-	"W12": {report.Throughput, "Verification on two cores", false},
+	"W1":  {"Durable commits, one caller", false},
+	"W2":  {"Durable commits, one caller", false},
+	"W3":  {"Durable commits of 256 B, concurrent callers", true},
+	"W4":  {"Durable groups, one caller", false},
+	"W5":  {"Append, one sync at the end", false},
+	"W6":  {"Replay", true},
+	"W7":  {"Random read", true},
+	"W8":  {"Open", true},
+	"W9":  {"Device bytes per durable commit", false},
+	"W10": {"Acknowledgement to follower", false},
+	"W11": {"Commits spread over many logs", false},
+	"W12": {"Verification on two cores", false},
 }
 
 // Sizes of a picture.
@@ -104,12 +103,12 @@ type row struct {
 func rowsOf(d *report.Document, c report.Case) []row {
 	var rows []row
 	for _, p := range d.Peers {
-		f := d.Find(c, p.Name, pictures[c.Workload].metric)
+		f := d.Find(c, p.Name, report.Headline(c.Workload))
 		if f != nil {
 			rows = append(rows, row{*f, p.Kind})
 		}
 	}
-	higher := report.HigherIsBetter(pictures[c.Workload].metric)
+	higher := report.HigherIsBetter(report.Headline(c.Workload))
 	slices.SortStableFunc(rows, func(a, b row) int {
 		if higher {
 			return cmp.Compare(a.Median, b.Median)

@@ -229,24 +229,7 @@ func (d *Document) divisor(b bar) *Figure {
 	case b.base.among == nil:
 		return d.Find(b.Case, b.base.peer, b.metric)
 	}
-	var best *Figure
-	for _, p := range d.Peers {
-		if p.Kind != bench.Rival || !b.base.among(bench.Peer{Name: p.Name, Traits: p.Traits}) {
-			continue
-		}
-		f := d.Find(b.Case, p.Name, b.metric)
-		if f != nil && (best == nil || better(b.metric, f.Median, best.Median)) {
-			best = f
-		}
-	}
-	return best
-}
-
-func better(metric string, a, b float64) bool {
-	if HigherIsBetter(metric) {
-		return a > b
-	}
-	return a < b
+	return d.Best(b.Case, b.metric, b.base.among)
 }
 
 // verdict looks at the side of the limit an interval is on.

@@ -46,8 +46,20 @@ var units = map[string]string{
 	OpenTime: "ms", Delay: "µs", DelayP99: "µs", HeapBytes: "bytes", Files: "descriptors",
 }
 
+// Unit returns the unit of a metric.
+func Unit(metric string) string { return units[metric] }
+
 // HigherIsBetter reports which way a metric should go.
 func HigherIsBetter(metric string) bool { return metric == Rate || metric == Throughput }
+
+// headlines holds the metric a workload is about.
+var headlines = map[string]string{
+	"W1": Rate, "W2": Rate, "W3": Rate, "W4": Rate, "W5": Throughput, "W6": Throughput,
+	"W7": ReadTime, "W8": OpenTime, "W9": Bytes, "W10": Delay, "W11": Rate, "W12": Throughput,
+}
+
+// Headline returns the metric a workload is about.
+func Headline(workload string) string { return headlines[workload] }
 
 // Case names one comparison: all peers in the same rounds.
 type Case struct {
@@ -164,6 +176,29 @@ var floors = map[string]string{
 	"W1": "raw prewritten", "W2": "raw prewritten", "W3": "raw leader", "W4": "raw prewritten",
 	"W5": "raw grow", "W6": "raw prewritten", "W7": "raw page read", "W9": "raw prewritten",
 	"W12": "raw prewritten",
+}
+
+// Best returns the rival with the best median of those that pass, or nil.
+func (d *Document) Best(c Case, metric string, pass func(bench.Peer) bool) *Figure {
+	var best *Figure
+	for _, p := range d.Peers {
+		if p.Kind != bench.Rival || !pass(bench.Peer{Name: p.Name, Kind: p.Kind, Traits: p.Traits}) {
+			continue
+		}
+		f := d.Find(c, p.Name, metric)
+		if f != nil && (best == nil || better(metric, f.Median, best.Median)) {
+			best = f
+		}
+	}
+	return best
+}
+
+// better reports whether a beats b.
+func better(metric string, a, b float64) bool {
+	if HigherIsBetter(metric) {
+		return a > b
+	}
+	return a < b
 }
 
 // Merge takes the figures and skips of another run on top: what both measured
