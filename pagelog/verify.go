@@ -42,6 +42,8 @@ type VerifyReport struct {
 	Uncounted int          `json:"findings_left_out"` // findings beyond the first MaxFindings
 	Corrupt   bool         `json:"corrupt"`           // acknowledged or derived bytes are damaged
 	Torn      bool         `json:"torn"`              // the file ends in an unacknowledged, incomplete write
+
+	last int64 // offset where the last group that holds ends
 }
 
 // Sound reports whether nothing that was acknowledged, and nothing derived from

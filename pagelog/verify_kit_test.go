@@ -63,14 +63,19 @@ func craft(pageSize, align uint32) *crafted {
 	return c
 }
 
-// group appends a group and returns its start.
-func (c *crafted) group(flags uint16, kind uint32, payloads ...[]byte) int64 {
+// group appends a group of plain records.
+func (c *crafted) group(flags uint16, kind uint32, payloads ...[]byte) {
 	var body []byte
 	for _, p := range payloads {
 		body = frame.AppendRecord(body, kind, 0, frame.Plain, p)
 	}
+	c.append(flags, body, len(payloads))
+}
+
+// append appends a group.
+func (c *crafted) append(flags uint16, body []byte, count int) {
 	h := frame.GroupHeader{
-		Flags: flags, Count: uint32(len(payloads)), Revision: c.at.rev, Body: int64(len(body)),
+		Flags: flags, Count: uint32(count), Revision: c.at.rev, Body: int64(len(body)),
 		Prev: c.at.digest, Epoch: c.at.epoch, DurableEnd: c.durable.end, Time: 5,
 	}
 	if !h.Derived() {
@@ -91,7 +96,6 @@ func (c *crafted) group(flags uint16, kind uint32, payloads ...[]byte) int64 {
 	} else {
 		c.at.rev, c.at.digest = h.Revision, h.Digest
 	}
-	return g.start
 }
 
 func (c *crafted) commit(sizes ...int) {

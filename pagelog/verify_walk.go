@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tidemark-log/tidemark/cursor"
 	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/disk"
 )
@@ -324,140 +323,6 @@ func (v *verifier) gather() error {
 	return v.raise(ev.durableEnd)
 }
 
-// corrupt reports the fault, which is damage to acknowledged bytes, and looks
-// for a place behind it from which to go on.
-func (v *verifier) corrupt(f *fault) (goOn bool, err error) {
-	if s := v.head.newest(); v.head.size < v.size || s != nil && s.Epoch != v.epoch0 {
-		return false, errChanged
-	}
-	v.endRange()
-	if v.sound == nil {
-		at := v.walk.at
-		v.sound = &at
-	}
-	if f.complete && errors.Is(f.err, errChain) {
-		v.addFault(ClassCorrupt, f, fmt.Sprintf(": revision %d with previous digest %v behind revision %d with digest %v",
-			f.header.Revision, cursor.Digest(f.header.Prev), v.walk.at.rev, cursor.Digest(v.walk.at.digest)))
-	} else {
-		v.addFault(ClassCorrupt, f, "")
-	}
-	from := v.walk.at.end
-	next, err := v.resumeBehind(f)
-	if err != nil {
-		return false, err
-	}
-	if next.end == 0 {
-		return false, v.pagesBetween(ClassCorrupt, from, v.proven)
-	}
-	if err := v.pagesBetween(ClassCorrupt, from, next.end); err != nil {
-		return false, err
-	}
-	v.resume(next)
-	return true, nil
-}
-
-// resume lets the walk go on at another place, where another intact stretch
-// begins.
-func (v *verifier) resume(at point) {
-	v.endRange()
-	v.walk.at = at
-	v.walk.win.drop()
-	v.anchors = append(v.anchors, at)
-	v.begun, v.gap = at, true
-}
-
-// endRange closes the intact stretch of history that ends here.
-func (v *verifier) endRange() {
-	at := v.walk.at
-	if at.rev > v.begun.rev && len(v.report.Intact) < MaxFindings {
-		v.report.Intact = append(v.report.Intact, Range{First: v.begun.rev + 1, Last: at.rev, From: v.begun.end, To: at.end})
-	}
-	v.begun = at
-}
-
-// resumeBehind returns a place behind a fault from which the walk can go on:
-// one whose offset is certain. The point's end is 0 if there is none below F.
-func (v *verifier) resumeBehind(f *fault) (point, error) {
-	start := v.geo.Start(v.walk.at.end)
-	probe := walker{geo: v.geo, win: window{r: v.r, limit: v.size, chunk: readChunk}}
-	h := f.header
-	if f.complete || v.inGap(f) {
-		err := notFault(probe.trust(start))
-		return probe.at, err
-	}
-	if h != nil {
-		if end := v.geo.End(start, h.Body); end > 0 && end <= v.size {
-			at := point{end: end, rev: h.Revision, digest: h.Digest, epoch: h.Epoch}
-			if h.Derived() {
-				at.digest = h.Prev
-			}
-			return at, nil
-		}
-	}
-	next, err := v.resumeAtPage(&probe)
-	if err != nil || h != nil {
-		return next, err
-	}
-	return v.rejoin(next)
-}
-
-// resumeAtPage looks for a later page whose header names a group that has at
-// least a header. Group headers that it names and that do not hold are reported.
-func (v *verifier) resumeAtPage(probe *walker) (point, error) {
-	for page := v.geo.PageStart(v.walk.at.end) + v.geo.PageSize(); page < v.proven; page += v.geo.PageSize() {
-		b, err := probe.win.read(page, frame.PageHeaderSize)
-		if err != nil {
-			return point{}, err
-		}
-		h, err := v.geo.DecodePage(b, page)
-		if err != nil || h.First == 0 {
-			continue
-		}
-		start := page + int64(h.First)
-		err = probe.trust(start)
-		var f *fault
-		switch {
-		case err == nil && start < v.proven:
-			return probe.at, nil
-		case err == nil:
-			return point{}, nil
-		case !errors.As(err, &f):
-			return point{}, err
-		case errors.Is(f.err, frame.ErrUnsupported):
-			return point{}, fmt.Errorf("%w: %w", ErrUnsupported, f)
-		case start < v.proven:
-			v.add(ClassCorrupt, f.what, f.err.Error(), f.off, h.Last+1)
-		}
-	}
-	return point{}, nil
-}
-
-// notFault returns what the file system said: an error that is no fault.
-func notFault(err error) error {
-	var f *fault
-	if errors.As(err, &f) {
-		return nil
-	}
-	return err
-}
-
-// pagesBetween reports the page headers in a stretch that was stepped over and
-// do not hold.
-func (v *verifier) pagesBetween(class string, from, to int64) error {
-	first := v.geo.PageStart(from + v.geo.PageSize() - 1)
-	var b [frame.PageHeaderSize]byte
-	for page := first; page < min(to, v.size); page += v.geo.PageSize() {
-		n, err := v.r.ReadAt(b[:], page)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read at offset %d: %w", page, err)
-		}
-		if _, err := v.geo.DecodePage(b[:n], page); err != nil {
-			v.add(class, "page header", err.Error(), page, v.walk.at.rev+1)
-		}
-	}
-	return nil
-}
-
 // finish judges the end and completes the report. f is why the walk ended.
 func (v *verifier) finish(f *fault) error {
 	if len(v.bad) > 0 && v.walk.at.end >= v.proven { // its group was not acknowledged: it is torn
@@ -483,7 +348,7 @@ func (v *verifier) finish(f *fault) error {
 		v.sound = &at
 	}
 	r, c := &v.report, v.counts
-	r.Head, r.End, r.Durable = v.sound.rev, v.sound.end, v.proven
+	r.Head, r.End, r.Durable, r.last = v.sound.rev, v.sound.end, v.proven, at.end
 	r.Groups, r.Derived, r.Records, r.Bytes = c.groups, c.derived, c.records, c.bytes
 	r.Findings = sorted(r.Findings)
 	return nil
