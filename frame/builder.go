@@ -44,10 +44,7 @@ func (b *Builder) Add(h *GroupHeader, body []byte) (end int64) {
 		body = body[n:]
 	}
 	b.starts = append(b.starts, start)
-	b.end = end
-	if !h.Derived() {
-		b.last = h.Revision
-	}
+	b.end, b.last = end, h.Revision // a derived group has the last data group's
 	return end
 }
 

@@ -54,7 +54,7 @@ func declaredLength(codec Codec, stored []byte) (n uint64, ok bool) {
 	}
 	var h zstd.Header
 	err := h.Decode(stored)
-	return h.FrameContentSize, err == nil && h.HasFCS
+	return h.FrameContentSize, err == nil // 0 if it does not say, which no raw length is
 }
 
 // unpack decodes stored bytes into room, up to its capacity.

@@ -307,6 +307,14 @@ func TestGeometry_HostileNumbers(t *testing.T) {
 			t.Errorf("Start(%d) = %d", end, start)
 		}
 	}
+	if far := int64(maxOffset) + PageHeaderSize; g.MayStart(far) || g.MayEnd(far+8) || !g.MayEnd(maxOffset) {
+		t.Error("the largest offset is none")
+	}
+	for in := int64(8); in <= PageHeaderSize; in += 8 {
+		if g.MayEnd(g.HeaderArea() + in) {
+			t.Errorf("a group may end %d bytes into a page header", in)
+		}
+	}
 	// An end inside a page header is nobody's; asking must not panic.
 	if bad, err := g.CheckGap(make([]byte, 8), g.HeaderArea()+24, 0); bad != g.HeaderArea() || err != nil {
 		t.Errorf("CheckGap in a page header = %d, %v", bad, err)

@@ -109,6 +109,21 @@ func TestLayout_MatchesFormat(t *testing.T) {
 	}
 }
 
+// TestLayout_ExampleIsGolden keeps the worked example true.
+func TestLayout_ExampleIsGolden(t *testing.T) {
+	text, err := os.ReadFile("../docs/FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("testdata/group.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), strings.TrimSpace(string(example))) {
+		t.Error("the example in FORMAT.md is not testdata/group.hex")
+	}
+}
+
 func TestLayout_FieldsAreContiguous(t *testing.T) {
 	for title, fields := range layoutTables(t) {
 		at := int64(0)

@@ -170,14 +170,28 @@ func TestRecord_Refused(t *testing.T) {
 	wantErr(t, err, ErrField)
 }
 
+// zstdFrame is a frame that says it holds n bytes, of blocks that repeat one
+// byte up to n or 128 KiB times.
+func zstdFrame(n uint64, blocks int) []byte {
+	b := binary.LittleEndian.AppendUint64([]byte{0x28, 0xB5, 0x2F, 0xFD, 0xE0}, n)
+	for i := range blocks {
+		head := uint32(min(n, 128<<10))<<3 | 1<<1
+		if i == blocks-1 {
+			head |= 1
+		}
+		b = append(b, byte(head), byte(head>>8), byte(head>>16), 'x')
+	}
+	return b
+}
+
 // TestRecord_LengthBombs: C9, a few stored bytes that claim to be huge take no
 // memory.
 func TestRecord_LengthBombs(t *testing.T) {
 	s2Bomb := func(n uint64) []byte { return append(binary.AppendUvarint(nil, n), 0, 'x') }
-	zstdBomb := func(n uint64) []byte { // one segment of n bytes, an RLE block of 128 KiB
-		b := binary.LittleEndian.AppendUint64([]byte{0x28, 0xB5, 0x2F, 0xFD, 0xE0}, n)
-		return append(b, 0x03, 0x00, 0x10, 'x')
-	}
+	zstdBomb := func(n uint64) []byte { return zstdFrame(n, 1) }
+	beyond := zstdFrame(128<<10, 1)
+	binary.LittleEndian.PutUint64(beyond[5:], 100)
+	second := append(zstdFrame(100, 1), zstdFrame(1<<28, 2048)...)
 	window := []byte{0x28, 0xB5, 0x2F, 0xFD, 0x80, 0xF8, 0, 1, 0, 0, 0x03, 0x08, 0x00, 'x'} // 2^41 bytes of window for 256
 	for name, c := range map[string]struct {
 		r     Record
@@ -191,7 +205,8 @@ func TestRecord_LengthBombs(t *testing.T) {
 		"zstd over the hard limit": {stored(Zstd, math.MaxUint32, zstdBomb(math.MaxUint32)), math.MaxInt64},
 		"zstd longer than it says": {stored(Zstd, 100, zstdBomb(1<<30)), 16 << 20},
 		"zstd with every bit":      {stored(Zstd, 100, zstdBomb(math.MaxUint64)), 16 << 20},
-		"zstd block beyond":        {stored(Zstd, 100, zstdBomb(100)), 16 << 20},
+		"zstd block beyond":        {stored(Zstd, 100, beyond), 16 << 20},
+		"zstd second frame":        {stored(Zstd, 100, second), 16 << 20},
 		"zstd with a huge window":  {stored(Zstd, 256, window), 16 << 20},
 	} {
 		_, _ = c.r.Payload(nil, c.limit) // fills the pools
@@ -251,6 +266,11 @@ func TestRecords_StopsEarly(t *testing.T) {
 	}
 	if n != 2 {
 		t.Errorf("%d records", n)
+	}
+	// Appending to a payload must not write over the record behind it.
+	body := commitOf([]byte("a"), []byte("b")).body
+	if r := firstRecord(t, body); cap(r.Data) != 1 {
+		t.Errorf("a payload of 1 byte has room for %d", cap(r.Data))
 	}
 }
 
