@@ -48,11 +48,27 @@ func wantErr(t testing.TB, err, want error) {
 
 // world is a simulated machine with processes of one user.
 type world struct {
-	t   testing.TB
-	sim *securedir.Sim
+	t         testing.TB
+	sim       *securedir.Sim
+	processes []*process
 }
 
-func newWorld(t testing.TB) *world { return &world{t: t, sim: securedir.NewSim()} }
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, sim: securedir.NewSim()}
+	t.Cleanup(w.reap)
+	return w
+}
+
+// reap frees what dead processes leave in this one: the memory of their keys.
+func (w *world) reap() {
+	for _, p := range w.processes {
+		p.SimProcess.Kill()
+		if p.a != nil {
+			_ = p.a.teardown()
+		}
+	}
+	w.processes = nil
+}
 
 // process is one simulated process: its system and its fences.
 type process struct {
@@ -64,7 +80,9 @@ type process struct {
 // process starts one without opening anything.
 func (w *world) process() *process {
 	p := w.sim.Process(0, 0o022)
-	return &process{SimProcess: p, env: environment{sys: p, random: rand.Reader, fences: &fences{}}}
+	out := &process{SimProcess: p, env: environment{sys: p, random: rand.Reader, fences: &fences{}}}
+	w.processes = append(w.processes, out)
+	return out
 }
 
 func (p *process) open() error {

@@ -70,6 +70,10 @@ func (a *Authority) makeLock(name runName) (*securedir.File, error) {
 	if err := a.publish(name.lock(), make([]byte, sectorSize)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
+	// Durable before the state file can be: no crash leaves that one alone.
+	if err := a.dir.Sync(); err != nil {
+		return nil, err
+	}
 	a.mu.Lock()
 	a.runs++
 	a.mu.Unlock()

