@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // Wrap lets the tests outside see how errors are made.
@@ -91,6 +93,49 @@ func TestOldStatName_AgreesWithStatx(t *testing.T) {
 		if a.id != b.id || a.mode&0o170000 != b.mode&0o170000 || !errors.Is(errA, errB) {
 			t.Errorf("%s: statx says %+v, %v; fstatat says %+v, %v", file, a, errA, b, errB)
 		}
+	}
+}
+
+// Between the look at a name and its opening somebody may put a link there.
+func TestOpenAt_LinkPutThereMeanwhile(t *testing.T) {
+	d, path := open(t, t.TempDir())
+	if err := os.Symlink("/etc/passwd", filepath.Join(path, "log")); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := openAt(d.h.sys, name(t, "log"), unix.O_RDONLY|openFlags, 0)
+	if err == nil {
+		_ = closeHandle(fd)
+	}
+	if !errors.Is(err, unix.ELOOP) {
+		t.Errorf("openAt = %v", err)
+	}
+}
+
+// A child between fork and exec shares the descriptor. Closing ours drops the
+// lock all the same.
+func TestClose_UnlocksWhileAnotherSharesTheDescriptor(t *testing.T) {
+	d, _ := open(t, t.TempDir())
+	f, err := d.Create("log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := unix.Dup(f.(*osFile).sys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = closeHandle(shared) }()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g, err := d.Open("log", ReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(g.Lock(), g.Close()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -111,6 +111,19 @@ func TestCapacity(t *testing.T) {
 	write(t, f, 'x', 0, 4*SectorSize)
 }
 
+func TestCapacity_WritesAlone(t *testing.T) {
+	s := New()
+	s.Capacity = 4 * SectorSize
+	for _, name := range []string{"f", "g", "h"} { // each finds all the room there is
+		f := create(t, s, name, nil)
+		n, err := f.WriteAt(make([]byte, 5*SectorSize-100), 0)
+		if n != 4*SectorSize || !errors.Is(err, disk.ErrNoSpace) {
+			t.Errorf("WriteAt = %d, %v", n, err)
+		}
+		need(t, f.Truncate(4*SectorSize-100), f.Truncate(0))
+	}
+}
+
 func TestNoPunch(t *testing.T) {
 	s := New()
 	s.NoPunch = true

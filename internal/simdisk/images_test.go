@@ -266,6 +266,42 @@ func TestEachImage_ImageIsAFileSystem(t *testing.T) {
 	}
 }
 
+func TestEachImage_OperationsMeanwhileDoNotShow(t *testing.T) {
+	want, _ := hashes(busy(t), sampled)
+	s := busy(t)
+	f, err := s.Dir().Open("f", disk.ReadWrite)
+	need(t, err)
+	i := 0
+	s.EachImage(sampled, func(img *FS) bool {
+		if img.Hash() != want[i] || img.Number() < i {
+			t.Fatalf("image %d is another one", i)
+		}
+		i++
+		write(t, f, byte(i), int64(i%3000), 600)
+		need(t, f.Sync(), s.Dir().Sync())
+		return true
+	})
+}
+
+func TestClone_OfAnImageStays(t *testing.T) {
+	s := busy(t)
+	var kept []*FS
+	var want [][]uint64
+	s.EachImage(sampled, func(img *FS) bool {
+		f, err := img.Dir().Open("f", disk.ReadWrite)
+		need(t, err)
+		write(t, f, 'y', 0, 100)
+		list, _ := hashes(img, ImageOptions{})
+		kept, want = append(kept, img.Clone()), append(want, append(list, img.Hash()))
+		return len(kept) < 50
+	})
+	for i, c := range kept {
+		if list, _ := hashes(c, ImageOptions{}); !slices.Equal(append(list, c.Hash()), want[i]) {
+			t.Fatalf("clone %d changed", i)
+		}
+	}
+}
+
 func TestClone_IsIndependent(t *testing.T) {
 	s := busy(t)
 	c := s.Clone()

@@ -167,6 +167,22 @@ func TestRule_FailedSyncHealsSectorBySector(t *testing.T) {
 	}
 }
 
+// A truncation that lasts makes zeros of what a failed sync left uncertain, even
+// where the running system sees zeros already.
+func TestRule_TruncationSettlesWhatAFailedSyncLeft(t *testing.T) {
+	s := New()
+	f := create(t, s, "f", slices.Repeat([]byte{'a'}, 3*SectorSize))
+	need(t, f.Truncate(0))
+	s.Inject(Fault{Kind: OpSync})
+	_ = f.Sync()
+	need(t, f.Truncate(3*SectorSize), f.Sync())
+	check(t, outcomes(t, s, ImageOptions{}, "f"), "...", "a..", ".a.", "..a", "aa.", "a.a", ".aa", "aaa")
+	need(t, f.Truncate(SectorSize), f.Truncate(3*SectorSize), f.Sync())
+	check(t, outcomes(t, s, ImageOptions{}, "f"), "...", "a..")
+	need(t, f.Punch(0, SectorSize), f.Sync())
+	check(t, outcomes(t, s, ImageOptions{}, "f"), "...")
+}
+
 // The size that a failed sync left open is settled by setting it again, by a
 // truncation or by a write up to the end.
 func TestRule_FailedSyncLeavesTheSizeOpen(t *testing.T) {
