@@ -142,33 +142,42 @@ func cellOf(d *report.Document, c report.Case, peer, metric string) string {
 	return cell
 }
 
-// writeLosses lists every case in which a rival is surely ahead.
+// writeLosses lists every case in which rivals are surely ahead.
 func writeLosses(b *strings.Builder, d *report.Document) {
-	b.WriteString("### Where Tidemark loses\n\n")
+	b.WriteString("### Where Tidemark loses\n\nRivals whose whole interval is ahead of ours, with their ratio to ours. " +
+		"What each does less or more stands in the table of peers.\n\n")
 	lost := false
 	for _, c := range d.Cases() {
-		metric := report.Headline(c.Workload)
-		ours := d.Find(c, bench.TidemarkName, metric)
-		if ours == nil {
-			continue
-		}
-		for _, p := range d.Peers {
-			theirs := d.Find(c, p.Name, metric)
-			if p.Kind != bench.Rival || theirs == nil {
-				continue
-			}
-			r := stat.Ratio(theirs.Rounds, ours.Rounds)
-			if ahead(metric, r) {
-				lost = true
-				fmt.Fprintf(b, "- %s %s on %s: %s has %.2f × our %s [%.2f to %.2f]. Sums: %s; atomic groups: %s; %s.\n", c.Workload, c.Variant,
-					c.FileSystem, p.Name, r.Median, metric, r.Low, r.High, p.Traits.Sums, yesNo(p.Traits.Atomic), p.Traits.Note)
-			}
+		if ahead := aheadOf(d, c); len(ahead) > 0 {
+			lost = true
+			fmt.Fprintf(b, "- %s %s on %s, %s: %s\n", c.Workload, c.Variant, c.FileSystem,
+				report.Headline(c.Workload), strings.Join(ahead, "; "))
 		}
 	}
 	if !lost {
-		b.WriteString("Nowhere in this run: no rival's whole interval is ahead.\n")
+		b.WriteString("Nowhere in this run.\n")
 	}
 	b.WriteString("\n")
+}
+
+// aheadOf returns the rivals that are surely ahead in a case, in words.
+func aheadOf(d *report.Document, c report.Case) []string {
+	metric := report.Headline(c.Workload)
+	ours := d.Find(c, bench.TidemarkName, metric)
+	if ours == nil {
+		return nil
+	}
+	var all []string
+	for _, p := range d.Peers {
+		theirs := d.Find(c, p.Name, metric)
+		if p.Kind != bench.Rival || theirs == nil {
+			continue
+		}
+		if r := stat.Ratio(theirs.Rounds, ours.Rounds); ahead(metric, r) {
+			all = append(all, fmt.Sprintf("%s %.2f × [%.2f to %.2f]", p.Name, r.Median, r.Low, r.High))
+		}
+	}
+	return all
 }
 
 // ahead reports whether the whole interval of a rival's ratio is on its side.

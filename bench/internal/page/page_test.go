@@ -33,7 +33,7 @@ func TestWrite(t *testing.T) {
 	for _, want := range []string{
 		"| **Tidemark** | 8,000 [8,000 to 8,000], 0.80 × |",
 		"| *raw prewritten* | 10,000",
-		"- W1 256 B on native: faster has 1.14 × our rate",
+		"- W1 256 B on native, rate: faster 1.14 ×",
 		"![W1 256 B on native](plots/w1-256-b-native.svg)",
 		"- everything on xfs: no tools",
 		"### Bars",
@@ -42,7 +42,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "native: slower has") {
+	if strings.Contains(text, "; slower") {
 		t.Error("a rival whose interval holds 1 is called ahead")
 	}
 }

@@ -4,11 +4,14 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -118,15 +121,28 @@ type Document struct {
 	Skipped     []Skip              `json:"skipped"`
 }
 
-// Add records the rounds of one metric. No rounds, no figure.
-func (d *Document) Add(c Case, peer, metric string, rounds []float64) {
-	if len(rounds) == 0 {
+// Add records the rounds of one metric, to six figures. No rounds, no figure.
+func (d *Document) Add(c Case, peer, metric string, measured []float64) {
+	if len(measured) == 0 {
 		return
+	}
+	rounds := make([]float64, len(measured))
+	for i, v := range measured {
+		rounds[i] = sixFigures(v)
 	}
 	d.Figures = append(d.Figures, Figure{
 		Case: c, Peer: peer, Metric: metric, Unit: units[metric],
 		Estimate: stat.Of(rounds), Rounds: rounds,
 	})
+}
+
+// sixFigures drops digits that no measurement here has.
+func sixFigures(v float64) float64 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	scale := math.Pow(10, 5-math.Floor(math.Log10(math.Abs(v))))
+	return math.Round(v*scale) / scale
 }
 
 // Skip records that something was not measured.
@@ -240,12 +256,16 @@ func Read(name string) (*Document, error) {
 	return &d, nil
 }
 
+// roundsList is the one list of an indented document that stays on its line.
+var roundsList = regexp.MustCompile(`"rounds": \[[^\]]*\]`)
+
 // Write replaces the named file by the document, all of it or nothing.
 func (d *Document) Write(name string) error {
 	text, err := json.MarshalIndent(d, "", "\t")
 	if err != nil {
 		return err
 	}
+	text = roundsList.ReplaceAllFunc(text, func(list []byte) []byte { return bytes.Join(bytes.Fields(list), []byte(" ")) })
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -56,6 +57,14 @@ func TestDocument_RoundTrip(t *testing.T) {
 	}
 	if _, err := Read(name); err == nil {
 		t.Error("another schema: no error")
+	}
+}
+
+func TestSixFigures(t *testing.T) {
+	for v, want := range map[float64]float64{0: 0, 123456.7: 123457, -0.00123456789: -0.00123457, 5: 5, 1e9 / 3: 333333000} {
+		if got := sixFigures(v); math.Abs(got-want) > 1e-9*math.Abs(want) {
+			t.Errorf("sixFigures(%v) = %v, want %v", v, got, want)
+		}
 	}
 }
 

@@ -52,6 +52,9 @@ func (s *Setting) opens(ctx context.Context, name string, bytes int64) error {
 		err := s.rounds(ctx, c, []*contestant{x}, func(x *contestant) error {
 			add := records
 			if added > 0 {
+				if added == records {
+					x.used = 0 // filling the store is not held against it
+				}
 				add = max(openGroup, records/regrow/openGroup*openGroup)
 			}
 			added += add
