@@ -25,7 +25,7 @@ func (a *ancestry) describe() string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, op := range s.log[:a.plan.base] {
+	for _, op := range s.log[:min(a.plan.base, len(s.log))] {
 		b.WriteString(op.String())
 		b.WriteByte('\n')
 	}

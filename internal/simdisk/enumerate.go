@@ -13,7 +13,11 @@ func (e *enumerator) space() {
 		return
 	}
 	e.stats.Exhaustive = false
-	e.prefixes()
+	e.oldest()
+	e.prefixes(0)
+	e.metadataOnly()
+	e.prefixes(e.plan.nData)
+	e.suffixes()
 	e.operations()
 	e.oneMissing()
 	e.oneOnly()
@@ -79,12 +83,33 @@ func (e *enumerator) allows(cell, option int) bool {
 	return slices.Contains(e.allowed[b[0]:b[1]], option)
 }
 
-func (e *enumerator) prefixes() {
-	e.oldest()
+// metadataOnly lets every name and every size land, and no data.
+func (e *enumerator) metadataOnly() {
+	e.newest()
+	for i := e.plan.nData; i < len(e.plan.cells); i++ {
+		e.choice[i] = e.allowed[e.bounds[i][0]]
+	}
+}
+
+// prefixes lets cells from first on land one version at a time, in the order in
+// which they were written, on top of the present choice.
+func (e *enumerator) prefixes(first int) {
 	e.try()
 	for _, v := range e.plan.steps {
-		if e.allows(v.cell, v.option) {
+		if v.cell >= first && e.allows(v.cell, v.option) {
 			e.choice[v.cell] = v.option
+			e.try()
+		}
+	}
+}
+
+// suffixes lets things land one by one, the last written first.
+func (e *enumerator) suffixes() {
+	e.oldest()
+	clear(e.digits) // here: 1 for a cell that has landed
+	for _, v := range slices.Backward(e.plan.steps) {
+		if e.digits[v.cell] == 0 && e.allows(v.cell, v.option) {
+			e.digits[v.cell], e.choice[v.cell] = 1, v.option
 			e.try()
 		}
 	}
@@ -107,9 +132,13 @@ func (e *enumerator) operations() {
 		}
 	}
 	for torn, stretch := range e.ops {
-		middle := (stretch[0] + stretch[1]) / 2
+		data := stretch[0] // names and sizes come first and land
+		for data < stretch[1] && e.plan.steps[data].cell < e.plan.nData {
+			data++
+		}
+		middle := (data + stretch[1]) / 2
 		e.land(func(i, op int) bool { return op != torn || i < middle })
-		e.land(func(i, op int) bool { return op != torn || i >= middle })
+		e.land(func(i, op int) bool { return op != torn || i < data || i >= middle })
 	}
 }
 
@@ -213,5 +242,7 @@ func (e *enumerator) try() {
 	e.seen[h] = struct{}{}
 	e.stats.Distinct++
 	e.build()
-	e.done = !e.visit(e.img)
+	if !e.visit(e.img) {
+		e.done, e.stats.Exhaustive = true, false
+	}
 }

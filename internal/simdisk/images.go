@@ -32,7 +32,7 @@ type ImageOptions struct {
 type ImageStats struct {
 	Tried      int  // combinations of outcomes that were looked at
 	Distinct   int  // images among them that differ, each visited once
-	Exhaustive bool // Tried is all there are
+	Exhaustive bool // no combination was left out
 }
 
 // Add sums the counts up; the sum is exhaustive if every part is.
@@ -46,27 +46,31 @@ func (a ImageStats) Add(b ImageStats) ImageStats {
 
 // EachImage calls visit with the disk images that a power cut at this moment
 // may leave behind, each a file system of its own whose whole content is
-// durable, until visit returns false. It builds all of them if there are at
-// most 2^MaxBits. Otherwise it builds, in the order in which things were
-// written, all prefixes, subsets of whole operations, each operation torn in
-// two, all with one thing missing, all with one thing only, all with one sector
-// of garbage, and Samples random ones. Images
-// that are equal are visited once.
+// durable, until visit returns false. Images that are equal are visited once.
+//
+// It builds all of them if there are at most 2^MaxBits. Otherwise it builds
+// those that find most: what is in flight landing in the order in which it was
+// written, in reverse, and metadata first; subsets of whole operations, and
+// each operation torn in two; one thing missing and one thing only; one sector
+// of garbage; and Samples random ones.
 //
 // An image is valid until visit returns and its memory is used again for the
 // next one; Clone makes one that stays. The handles opened in an image end with
-// it. EachImage may be called by the hook of Before and, for an image, within
-// visit. Operations on s meanwhile do not show in the images. It must not be
-// called twice at a time for one FS.
+// it. EachImage may be called by the hook of Before and within visit.
+// Operations on s meanwhile do not show in the images.
 func (s *FS) EachImage(opts ImageOptions, visit func(img *FS) bool) ImageStats {
 	s.mu.Lock()
-	if s.work == nil {
-		s.work = newEnumerator()
-	}
 	e := s.work
+	s.work = nil // a second call meanwhile makes one of its own
+	if e == nil {
+		e = newEnumerator()
+	}
 	e.start(s, opts, visit)
 	s.mu.Unlock()
 	e.run()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.work = e
 	return e.stats
 }
 

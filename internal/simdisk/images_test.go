@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/internal/disk"
@@ -214,9 +215,69 @@ func TestEachImage_StopsWhenTold(t *testing.T) {
 		visits++
 		return visits < 3
 	})
-	if visits != 3 || stats.Distinct != 3 {
+	if visits != 3 || stats.Distinct != 3 || stats.Exhaustive {
 		t.Errorf("%d visits, %+v", visits, stats)
 	}
+}
+
+// Where the images are sampled, each of these is among them: what a disk does
+// to the work of a program that forgot one sync.
+func TestEachImage_SampledFindWhatMatters(t *testing.T) {
+	s := New()
+	f := create(t, s, "f", nil)
+	for i := range 12 {
+		write(t, f, byte('a'+i), int64(i)*4*SectorSize, 4*SectorSize)
+	}
+	all, err := s.ReadFile("f")
+	need(t, err)
+	seen := map[string]bool{}
+	s.EachImage(ImageOptions{Samples: -1}, func(img *FS) bool {
+		b, err := img.ReadFile("f")
+		need(t, err)
+		seen[string(b)] = true
+		return true
+	})
+	hole := func(from, to int) string {
+		b := slices.Clone(all)
+		clear(b[from*SectorSize : to*SectorSize])
+		return string(b)
+	}
+	for what, b := range map[string]string{
+		"nothing":                     "",
+		"everything":                  string(all),
+		"the size alone":              hole(0, 48),
+		"the first half":              string(all[:24*SectorSize]),
+		"the first half of the data":  hole(24, 48),
+		"a torn last write":           hole(46, 48),
+		"the second half of the data": hole(0, 24),
+		"all but one write":           hole(20, 24),
+		"all but one sector":          hole(21, 22),
+		"all but a torn write":        hole(20, 22),
+	} {
+		if !seen[b] {
+			t.Errorf("%s: not among %d images", what, len(seen))
+		}
+	}
+}
+
+func TestEachImage_AtOnceAndNested(t *testing.T) {
+	s := busy(t)
+	want, _ := hashes(s, sampled)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if got, _ := hashes(s, sampled); !slices.Equal(got, want) {
+				t.Error("images differ when they are visited at once")
+			}
+		})
+	}
+	s.EachImage(sampled, func(*FS) bool {
+		if got, _ := hashes(s, sampled); !slices.Equal(got, want) {
+			t.Error("images differ within a visit")
+		}
+		return false
+	})
+	wg.Wait()
 }
 
 func TestEachImage_HandlesEndWithTheImage(t *testing.T) {
