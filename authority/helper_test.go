@@ -148,11 +148,13 @@ func tempAuthority(t testing.TB) (*Authority, string) {
 	return a, dir
 }
 
-// tempDir is t.TempDir without symbolic links in its path.
+// tempDir is t.TempDir without symbolic links in its path, for other users to
+// reach.
 func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
+	must(t, os.Chmod(filepath.Dir(dir), 0o755))
 	return dir
 }
 

@@ -22,11 +22,45 @@ func (a *Authority) Verify(ctx context.Context, e Envelope) (snapshot.Snapshot, 
 		return snapshot.Snapshot{}, err
 	}
 	defer a.finish()
-	s, _, err := a.believe(op, &e)
-	if err == nil && a.fenced(nameOf(e.head.runID)) {
+	s, raw, err := a.believe(op, &e)
+	if err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	name := nameOf(e.head.runID)
+	if a.fenced(name) {
 		return snapshot.Snapshot{}, fail(op, ErrUncertain)
 	}
-	return s, err
+	if err := a.notRolledBack(op, name, raw); err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	return s, nil
+}
+
+// notRolledBack asks the run's witness about a record read before. A witness
+// that is ahead means a record put back, or one that has been followed by
+// another since: the claim is not the run's either way.
+func (a *Authority) notRolledBack(op string, name runName, raw sector) error {
+	var room sector
+	mark, lock, err := a.dir.Read(name.lock(), room[:0], sectorSize)
+	if err != nil && !refused(err) {
+		return failed(op, ErrUnavailable, err)
+	}
+	believed := false
+	if err == nil {
+		err = a.withKeys(func(r *ring) error {
+			rec, _ := parseRecord(raw[:])
+			w, present := parseWitness(mark, r.witnessKey())
+			believed = judgeWitness(w, present, lock, &rec)
+			return nil
+		})
+		if err != nil {
+			return failed(op, ErrUnavailable, err)
+		}
+	}
+	if !believed {
+		return ErrVerification
+	}
+	return nil
 }
 
 // believe checks a claim against the run's newest record and opens the payload.
