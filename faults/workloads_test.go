@@ -57,7 +57,7 @@ func workloads() []*workload {
 		victims("mixed on a killed log", killedLog, "cdSccKRcd"),
 		victims("checkpoints", closedLog, "dddddddKdd", "-checkpoint", "4096", "-size", "2500", "-lines", "1"),
 		creates(),
-		victims("group of 40 lines", closedLog, "dcdS", "-lines", "40", "-size", "50000"),
+		victims("group of 40 lines", closedLog, "dcSd", "-lines", "40", "-size", "50000"),
 		victims("small pages", noLog, "dRcScRd", "-page-size", "4096", "-size", "6000"),
 		readers("cat a killed log", killedLog, "cat", "--json"),
 		readers("durable tail", killedLog, "tail", "--durable", "--json"),

@@ -122,6 +122,9 @@ func (p *Process) Ask(format string, args ...any) string {
 	return line
 }
 
+// Out is everything the program says, for whoever does not call Hear.
+func (p *Process) Out() io.Reader { return p.out }
+
 // HearAll returns what is still said up to the end.
 func (p *Process) HearAll() string {
 	rest, _ := io.ReadAll(p.out) // the pipe of a dead program ends somehow

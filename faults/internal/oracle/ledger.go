@@ -118,14 +118,31 @@ func (l *Ledger) Next(revision uint64) Attempt {
 // Check fails unless groups, the whole contents of the log from the first
 // revision on, are what was promised after a loss.
 func (l *Ledger) Check(groups []Group, loss Loss) error {
+	return l.checkFrom(groups, 1, loss)
+}
+
+// CheckNew is Check for the contents behind what was settled last.
+func (l *Ledger) CheckNew(groups []Group, loss Loss) error {
+	return l.checkFrom(groups, l.base+1, loss)
+}
+
+// Base is the last revision that was settled.
+func (l *Ledger) Base() uint64 { return l.base }
+
+func (l *Ledger) checkFrom(groups []Group, first uint64, loss Loss) error {
 	must := l.Complete()
 	if loss == PowerCut {
 		must = l.Durable()
 	}
-	if n := uint64(len(groups)); n < must {
+	if n := first + uint64(len(groups)) - 1; n < must {
 		return fmt.Errorf("lost: the log ends at revision %d, %d was acknowledged", n, must)
 	}
-	return l.CheckPrefix(groups)
+	for i := range groups {
+		if err := l.checkGroup(&groups[i], first+uint64(i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CheckPrefix fails unless groups are the beginning of what was promised.

@@ -70,14 +70,25 @@ func Verify(path string, anyFileSystem bool) error {
 // its end is left out.
 func FromCat(r io.Reader) ([]Group, error) {
 	var groups []Group
-	in := bufio.NewReader(r)
+	err := EachFromCat(bufio.NewReader(r), func(g Group) { groups = append(groups, g) })
+	return groups, err
+}
+
+// EachFromCat hands out each commit when it is whole, or when the next one
+// begins or the output ends.
+func EachFromCat(in *bufio.Reader, each func(Group)) error {
+	var g Group
+	given := true
 	for {
 		line, err := in.ReadString('\n')
-		if err == io.EOF {
-			return groups, nil
-		}
 		if err != nil {
-			return groups, err
+			if !given {
+				each(g)
+			}
+			if err == io.EOF {
+				err = nil
+			}
+			return err
 		}
 		var record struct {
 			Revision uint64
@@ -85,15 +96,28 @@ func FromCat(r io.Reader) ([]Group, error) {
 			Payload  string
 		}
 		if err := json.NewDecoder(strings.NewReader(line)).Decode(&record); err != nil {
-			return groups, fmt.Errorf("line %.60q: %w", line, err)
+			return fmt.Errorf("line %.60q: %w", line, err)
 		}
-		if record.Record == 0 {
-			groups = append(groups, Group{Revision: record.Revision})
+		switch {
+		case record.Record == 0:
+			if !given {
+				each(g)
+			}
+			g = Group{Revision: record.Revision}
+		case g.Revision != record.Revision || len(g.Records) != record.Record:
+			return fmt.Errorf("record %d of revision %d is out of order", record.Record, record.Revision)
 		}
-		last := len(groups) - 1
-		if last < 0 || groups[last].Revision != record.Revision || len(groups[last].Records) != record.Record {
-			return groups, fmt.Errorf("record %d of revision %d is out of order", record.Record, record.Revision)
+		g.Records = append(g.Records, record.Payload)
+		if given = whole(&g); given {
+			each(g)
 		}
-		groups[last].Records = append(groups[last].Records, record.Payload)
 	}
+}
+
+// whole reports whether the records say themselves that they are all.
+func whole(g *Group) bool {
+	var skip int
+	var lines int
+	_, err := fmt.Sscanf(g.Records[0], "r%d t%d l%d/%d ", &skip, &skip, &skip, &lines)
+	return err == nil && len(g.Records) == lines
 }
