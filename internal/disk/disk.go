@@ -7,6 +7,10 @@
 // Everything is relative to the directory's descriptor, follows no symbolic
 // link in the final component, and is closed on exec. Nothing here retries a
 // failed Sync, and nothing here hides a failure.
+//
+// Every method reports fs.ErrClosed once its Dir or File is closed, and
+// fs.ErrInvalid for a name that CheckName refuses, for a negative or overflowing
+// stretch, and for a File of another Dir.
 package disk
 
 import (
@@ -66,18 +70,21 @@ type Dir interface {
 	// then f keeps its old name.
 	Publish(f File, name string) error
 	// Replace gives f, created in this directory, the name of an existing
-	// file in one step; the old file loses that name.
+	// file in one step; the old file loses that name. If nothing has the name,
+	// f simply takes it.
 	Replace(f File, name string) error
-	// Remove unlinks a file.
+	// Remove unlinks a file. One that is open stays usable; Windows without
+	// POSIX semantics (FAT, old shares) unlinks it only when it is closed.
 	Remove(name string) error
 	// Names lists the directory, in no order.
 	Names() ([]string, error)
 	// Sync makes names durable: those of files created, published, replaced
-	// and removed before the call.
+	// and removed before the call. It is called once, like File.Sync.
 	Sync() error
 	// FileSystem says where the directory lives.
 	FileSystem() (FileSystem, error)
-	// Close releases the descriptor; open files stay usable.
+	// Close releases the descriptor; open files stay usable, Named included,
+	// for which the system's handle lives on until the last of them is closed.
 	Close() error
 }
 
@@ -107,13 +114,16 @@ type File interface {
 	// Stat asks the descriptor. It does not allocate.
 	Stat() (Info, error)
 	// Named reports whether the name the file was opened, created or
-	// published under leads to this very file now. It does not allocate.
+	// published under leads to this very file now: not to a copy, nor to a
+	// symbolic link to it. It does not allocate (save on macOS, a few bytes).
 	Named() (bool, error)
 	// Lock takes the exclusive writer lock without waiting; ErrLocked if any
-	// other descriptor, of this process or another, holds it. Closing other
+	// other descriptor, of this process or another, holds it; locking again what
+	// this File holds succeeds. The file must be open for writing. Closing other
 	// descriptors of the file never drops it, a child process never keeps it,
 	// and the end of the process always does.
 	Lock() error
-	// Close drops the lock, if held, and the descriptor.
+	// Close waits for calls that are running, then drops the lock, if held, and
+	// the descriptor.
 	Close() error
 }
