@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/tidemark-log/tidemark => ../
 
 require (
+	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/tidemark-log/tidemark v0.0.0-00010101000000-000000000000
 	golang.org/x/sys v0.50.0
 )

@@ -3,13 +3,16 @@
 // be put on by the process it is for.
 //
 //	faultd exec NUMBER... -- PROGRAM ARGUMENT...    run a program below a filter
+//	faultd disk DIR MEGABYTES                       serve a disk that records
 package main
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 
+	"github.com/tidemark-log/tidemark/faults/internal/blockdev"
 	"github.com/tidemark-log/tidemark/faults/internal/notif"
 )
 
@@ -27,6 +30,15 @@ func run(args []string) error {
 	switch verb, rest := args[0], args[1:]; verb {
 	case "exec":
 		return notif.Exec(rest)
+	case "disk":
+		if len(rest) != 2 {
+			return errors.New("disk takes a folder and a size")
+		}
+		mb, err := strconv.ParseInt(rest[1], 10, 32)
+		if err != nil {
+			return err
+		}
+		return blockdev.Serve(rest[0], mb, os.Stdin, os.Stdout)
 	default:
 		return fmt.Errorf("no verb %q", verb)
 	}

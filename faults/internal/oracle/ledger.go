@@ -38,6 +38,7 @@ type Ledger struct {
 	states map[Attempt]state
 	acked  map[uint64]int // the try that was acknowledged
 	base   uint64         // everything up to here was checked and is durable
+	opened uint64         // what the last opening found, and made durable
 	exists bool           // the log itself is durable, with its name
 }
 
@@ -48,7 +49,7 @@ func New() *Ledger {
 
 // Clone returns a ledger that goes its own way.
 func (l *Ledger) Clone() *Ledger {
-	return &Ledger{states: maps.Clone(l.states), acked: maps.Clone(l.acked), base: l.base, exists: l.exists}
+	return &Ledger{states: maps.Clone(l.states), acked: maps.Clone(l.acked), base: l.base, opened: l.opened, exists: l.exists}
 }
 
 // Exist notes that the log was said to be there.
@@ -57,10 +58,37 @@ func (l *Ledger) Exist() { l.exists = true }
 // MayBeMissing reports whether nothing was said yet that needs a log.
 func (l *Ledger) MayBeMissing() bool { return !l.exists && l.Complete() == 0 }
 
+// Open notes that a writer opened the log and found it to end at head: it made
+// that durable, and dropped what it did not find.
+func (l *Ledger) Open(head uint64) error {
+	if must := l.Complete(); head < must {
+		return fmt.Errorf("lost: opening found revision %d, %d was acknowledged", head, must)
+	}
+	l.Exist()
+	l.Synced(head)
+	l.opened = head
+	for a := range l.states {
+		if a.Revision > head {
+			l.states[a] = rejected
+		}
+	}
+	return nil
+}
+
 // Offer notes that an attempt was handed to the log.
 func (l *Ledger) Offer(a Attempt) {
 	if _, known := l.states[a]; !known {
 		l.states[a] = offered
+	}
+}
+
+// MayFollow adds what a later ledger of the same log knows to have been offered
+// since: at a power cut between the two it may have been on its way.
+func (l *Ledger) MayFollow(later *Ledger) {
+	for a, s := range later.states {
+		if _, known := l.states[a]; !known && s != rejected {
+			l.states[a] = offered
+		}
 	}
 }
 
@@ -95,7 +123,7 @@ func (l *Ledger) Durable() uint64 { return l.last(durable) }
 func (l *Ledger) Complete() uint64 { return l.last(complete) }
 
 func (l *Ledger) last(least state) uint64 {
-	last := l.base
+	last := max(l.base, l.opened)
 	for r, try := range l.acked {
 		if r > last && l.states[Attempt{r, try}] >= least {
 			last = r
@@ -245,7 +273,7 @@ func (l *Ledger) HearLine(line string) error {
 	}
 	switch words[0] {
 	case "open":
-		l.Exist()
+		return l.Open(a.Revision)
 	case "offer":
 		l.Offer(a)
 	case "reject":

@@ -116,3 +116,24 @@ func TestFromCat(t *testing.T) {
 		t.Error("a record without the one before it was taken")
 	}
 }
+
+// TestOpen shows what opening binds a log to, after a death of the writer.
+func TestOpen(t *testing.T) {
+	l := heard(t)
+	if err := l.Clone().Open(3); err == nil {
+		t.Error("opening lost a complete commit, and that was fine")
+	}
+	if err := l.Open(4); err != nil {
+		t.Fatal(err)
+	}
+	found := []Group{groupOf(1, 0), groupOf(2, 0), groupOf(3, 1), groupOf(4, 0)}
+	if err := l.Check(found, PowerCut); err != nil {
+		t.Error(err)
+	}
+	if err := l.Check(found[:3], PowerCut); err == nil {
+		t.Error("what opening found may go again")
+	}
+	if err := l.Check(append(found, groupOf(5, 0)), Death); err == nil {
+		t.Error("what opening dropped may come back")
+	}
+}
