@@ -82,8 +82,8 @@ func (r *Reader) durablePoint(b bounds) (point, error) {
 		return b.stop, nil
 	}
 	if r.live != nil {
-		_, durable := r.live.points()
-		return durable, nil
+		_, durable, err := r.live.points()
+		return durable, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
