@@ -114,14 +114,6 @@ func checkRegular(mode uint32) error {
 	return notRegular("unknown kind of file")
 }
 
-func statHandle(fd handle) (Info, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return Info{}, err
-	}
-	return Info{Size: st.Size, Links: uint64(st.Nlink)}, nil
-}
-
 // nameStat is what Named and Open need to know of a name.
 type nameStat struct {
 	id   identity

@@ -15,3 +15,11 @@ func statName(dir handle, name sysName) (nameStat, error) {
 	}
 	return nameStat{id: identity{dev: uint64(st.Dev), ino: st.Ino}, mode: uint32(st.Mode)}, nil
 }
+
+func statHandle(fd handle) (Info, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Info{}, err
+	}
+	return Info{Size: st.Size, Links: uint64(st.Nlink)}, nil
+}
