@@ -1,10 +1,11 @@
 # One target, one question. `make` answers "may I push this?".
 TOOL   = go tool -modfile=tools.mod
 PKGS   = ./...
+BENCH_DIR = $(CURDIR)/bin/bench-data
 GOLDEN = $(shell grep -rl --include='*_test.go' '"update"' . | xargs -n1 dirname | sort -u)
 CRASH  = $(wildcard ./pagelog ./fork ./authority)
 
-.PHONY: check fmt lint test race cross crash fuzz bench golden demo clean help
+.PHONY: check fmt lint test race cross crash fuzz fuzz-short bench bench-quick bench-check golden demo clean help
 check: fmt lint test cross ## may I push this?
 
 fmt: ## does it look like the rest?
@@ -23,15 +24,20 @@ crash: ## does it survive every crash we can build?
 	@go test -tags=invariants -run='Crash|Recover' -count=1 -timeout=20m $(CRASH)
 fuzz: ## what does a hostile file do? make fuzz TARGET=FuzzGroup PKG=./frame TIME=1m
 	@go test -run='^$$' -fuzz='^$(TARGET)$$' -fuzztime=$(or $(TIME),30s) $(or $(PKG),./fuzz)
-bench: ## is it faster than before? Compares with the last run you kept: mv bench/new.txt bench/old.txt
-	@cd bench && go test -run='^$$' -bench=. -count=10 . | tee new.txt
-	@$(TOOL) benchstat $(wildcard bench/old.txt) bench/new.txt
+bench: ## how does it compare? Every rival, every workload; at most an hour
+	@cd bench && go build -o ../bin/tmbench ./cmd/tmbench && ../bin/tmbench run -dir $(BENCH_DIR) && ../bin/tmbench plot && ../bin/tmbench table -doc ../docs/BENCHMARKS.md
+bench-quick: ## the same in five minutes, for a first look
+	@cd bench && go build -o ../bin/tmbench ./cmd/tmbench && ../bin/tmbench run -quick -dir $(BENCH_DIR) -out ../bin/quick.json
+bench-check: ## does the last run reach the bars?
+	@cd bench && go build -o ../bin/tmbench ./cmd/tmbench && ../bin/tmbench check
+fuzz-short: ## does any fuzz target fail within seconds?
+	@./fuzz/run $(or $(TIME),5s)
 golden: ## accept new golden files; read the diff before you commit it
 	@go test -count=1 $(GOLDEN) -update
 demo: ## what does it promise, and does that hold?
 	@go run ./cmd/tidemark demo
 clean: ## is anything left over?
-	@rm -rf bin bench/new.txt
+	@rm -rf bin
 	@find . -name '*.test' -type f -not -path './.git/*' -delete
 help: ## what can I ask?
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 8
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 8
