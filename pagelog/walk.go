@@ -172,6 +172,9 @@ func (w *walker) trust(start int64) error {
 		return &fault{off: start, what: "group header", err: err}
 	}
 	w.at = point{end: start, rev: h.Revision, digest: h.Prev, epoch: h.Epoch}
+	if w.geo.Start(start) != start { // behind a page header, where the alignment does not reach
+		w.at.end = start - frame.PageHeaderSize
+	}
 	if !h.Derived() {
 		w.at.rev--
 	}
