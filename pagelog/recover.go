@@ -204,6 +204,7 @@ func (r *recovery) raise(end int64) {
 		return
 	}
 	r.proven = end
+	r.tail.advance(end)
 	i, _ := slices.BinarySearchFunc(r.above, end, func(p point, end int64) int { return int(min(max(p.end-end, -1), 1)) })
 	r.above = slices.Delete(r.above, 0, i)
 }
