@@ -14,8 +14,9 @@ type Codec = frame.Codec
 // so it is best done by many goroutines before they commit; a Batch itself
 // belongs to one at a time.
 //
-// A batch that is being committed must not be changed until its outcome is
-// known. Reset then makes it empty and keeps its memory.
+// A batch that is being committed cannot be committed again until its outcome
+// is known. Reset makes it empty and keeps its memory, or leaves that to the log
+// if the outcome is still open: what becomes of a batch never changes a commit.
 type Batch struct {
 	// CompleteOnly acknowledges the commit when it is complete and visible,
 	// before it is durable. Log.Sync makes it durable later; a crash may lose
@@ -26,7 +27,8 @@ type Batch struct {
 	count   int
 	largest int // stored or raw bytes of the largest record
 	err     error
-	ticket  *Ticket
+	ticket  *Ticket // of the last commit
+	own     *Ticket // that Log.Commit uses again; nil: none yet
 }
 
 // Append adds a record of kind 0. The bytes are copied.
@@ -81,7 +83,7 @@ func (b *Batch) detach() {
 	if b.ticket == nil || !b.ticket.inFlight() {
 		return
 	}
-	b.ticket = nil
+	b.ticket, b.own = nil, nil
 	b.body = append([]byte(nil), b.body...)
 }
 

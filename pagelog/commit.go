@@ -59,21 +59,26 @@ func (l *Log) canWrite() bool {
 		return false
 	}
 	front := l.queue.front()
-	if front.completeOnly() {
-		return l.mayStayUnsynced(front)
+	if l.syncing && !front.completeOnly() {
+		return false
 	}
-	return !l.syncing
-}
-
-// mayStayUnsynced keeps the stretch that is complete and not durable within its
-// bound: over it, the ticket waits for a sync.
-func (l *Log) mayStayUnsynced(t *Ticket) bool {
-	unsynced := l.head.end - l.durable.end
-	if unsynced == 0 || unsynced+t.batch.Size() <= l.opts.MaxUnsynced {
+	if l.head.end == l.durable.end || l.mayStayUnsynced(front, 0) {
 		return true
 	}
 	l.want = true
 	return false
+}
+
+// mayStayUnsynced keeps the stretch that is complete and not durable within its
+// bound: over it, a ticket waits for a sync. So does a durable one behind what a
+// sync of the log's own would cover, or callers who submit and do not wait could
+// put off the sync that others wait for. before is what the same write holds.
+func (l *Log) mayStayUnsynced(t *Ticket, before int64) bool {
+	bound := l.opts.MaxUnsynced
+	if !t.completeOnly() {
+		bound = min(bound, backgroundSync)
+	}
+	return l.head.end-l.durable.end+before+t.size() <= bound
 }
 
 func (l *Log) canSync() bool { return l.want && !l.syncing && l.cause == nil }
@@ -142,6 +147,8 @@ func (l *Log) write() {
 	l.mu.Lock()
 	l.writing = false
 	switch {
+	case rejected != nil && len(batch) > 1 && l.cause == nil:
+		l.takeBack(batch)
 	case rejected != nil:
 		l.settleAll(batch, rejected)
 	case l.cause != nil: // a sync failed meanwhile: nothing is adopted any more
@@ -169,15 +176,27 @@ func (l *Log) take() {
 		if l.syncing && !t.completeOnly() {
 			return
 		}
-		if t.batch != nil {
-			size += t.batch.Size()
-			if len(l.taken) > 0 && (size > maxWrite || t.completeOnly() && l.head.end-l.durable.end+size > l.opts.MaxUnsynced) {
-				return
-			}
+		if len(l.taken) > 0 && (size+t.size() > maxWrite || !l.mayStayUnsynced(t, size)) {
+			return
 		}
+		size += t.size()
 		t.state.Store(ticketTaken)
 		l.taken = append(l.taken, l.queue.pop())
+		if l.alone > 0 {
+			l.alone--
+			return
+		}
 	}
+}
+
+// takeBack puts tickets that were rejected together back in line, to be written
+// one by one: what did not fit was their sum, or one of them.
+func (l *Log) takeBack(batch []*Ticket) {
+	for _, t := range batch {
+		t.state.Store(ticketQueued)
+	}
+	l.queue.pushFront(batch)
+	l.alone = len(batch)
 }
 
 // put lays the groups of batch out behind head and writes them with one write.
@@ -213,16 +232,13 @@ func (l *Log) layOut(batch []*Ticket, head point) (point, checkpoints) {
 	now := l.env.Now()
 	for _, t := range batch {
 		switch {
-		case t.batch != nil:
-			head = l.add(&head, t.batch, now)
+		case t.count > 0:
+			head = l.add(&head, t, now)
 		case t.blob != nil:
 			head = l.addCheckpoint(&checks, head, t.blob, now)
 		}
 		t.end = head.end
-		t.commit = Commit{Revision: head.rev, Digest: cursor.Digest(head.digest), Durable: !t.completeOnly()}
-		if t.batch != nil {
-			t.commit.Count = t.batch.count
-		}
+		t.commit = Commit{Revision: head.rev, Digest: cursor.Digest(head.digest), Count: t.count, Durable: !t.completeOnly()}
 	}
 	if checks.due(head, l.opts.CheckpointEvery) {
 		head = l.addCheckpoint(&checks, head, nil, now)
@@ -231,13 +247,13 @@ func (l *Log) layOut(batch []*Ticket, head point) (point, checkpoints) {
 }
 
 // add lays out one commit.
-func (l *Log) add(head *point, b *Batch, now int64) point {
+func (l *Log) add(head *point, t *Ticket, now int64) point {
 	h := frame.GroupHeader{
-		Count: uint32(b.count), Revision: head.rev + 1, Body: int64(len(b.body)),
+		Count: uint32(t.count), Revision: head.rev + 1, Body: int64(len(t.body)),
 		Prev: head.digest, Epoch: head.epoch, Time: now,
 	}
-	h.Digest = h.ChainDigest(b.body)
-	end := l.builder.Add(&h, b.body)
+	h.Digest = h.ChainDigest(t.body)
+	end := l.builder.Add(&h, t.body)
 	return point{end: end, rev: h.Revision, digest: h.Digest, epoch: h.Epoch}
 }
 
@@ -272,6 +288,9 @@ func (l *Log) written(batch []*Ticket, next point) {
 		}
 		l.unacked = append(l.unacked, t)
 		l.want = true
+	}
+	if l.closing { // Close made its plan before this write was done
+		l.want = l.want || next.end > l.durable.end
 	}
 	if next.end-l.durable.end >= backgroundSync && !l.syncing {
 		l.want = true

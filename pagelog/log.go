@@ -37,6 +37,7 @@ type Log struct {
 	mu      sync.Mutex
 	queue   queue     // tickets nobody has taken yet, in order of their revisions to be
 	taken   []*Ticket // tickets of the write under way
+	alone   int       // tickets at the head of the queue that are written one by one
 	unacked []*Ticket // written, waiting for a sync that was issued after it
 	writing bool      // somebody has the writing role
 	syncing bool      // somebody has the syncing role
@@ -78,7 +79,9 @@ func (l *Log) start(r *recovery) {
 	l.named = l.slots.cur.Durable.Offset
 	l.Reader.begin = pointAt(l.slots.cur.Floor)
 	l.checks = r.checks
-	l.space = space{file: l.file, zeroAhead: l.zeroAhead, zeroed: l.head.end, reserved: l.head.end}
+	l.space = space{
+		file: l.file, zeroAhead: l.zeroAhead, most: int64(l.id.MaxSize), zeroed: l.head.end, reserved: l.head.end,
+	}
 	l.stats.Recovery = r.report
 	if l.env.Idle > 0 {
 		l.idle = time.AfterFunc(l.env.Idle, l.onIdle)

@@ -18,6 +18,7 @@ import (
 type space struct {
 	file      disk.File
 	zeroAhead bool
+	most      int64        // the file's maximum size, which no write ahead exceeds; 0: none
 	zeroed    int64        // this incarnation wrote zeros or groups up to here
 	reserved  int64        // writing below cannot run out of space
 	size      atomic.Int64 // the file has at least these bytes; equals reserved
@@ -46,12 +47,21 @@ func (s *space) reserve(from, to int64) error {
 		return nil
 	}
 	if s.zeroAhead {
-		ahead := (to + zeroChunk - 1) / zeroChunk * zeroChunk
+		ahead := s.upTo(to, zeroChunk)
 		if err := s.zero(from, ahead); !errors.Is(err, disk.ErrNoSpace) {
 			return err
 		}
 	}
 	return s.zero(from, to)
+}
+
+// upTo returns how far to go when to is needed: to the end of its chunk.
+func (s *space) upTo(to, chunk int64) int64 {
+	ahead := (to + chunk - 1) / chunk * chunk
+	if s.most > 0 {
+		ahead = max(to, min(ahead, s.most))
+	}
+	return ahead
 }
 
 // zero writes zeros over [from, to) where none were written yet.
@@ -71,7 +81,7 @@ func (s *space) zero(from, to int64) error {
 func (s *space) allocate(from, to int64) error {
 	if to > s.reserved {
 		at := max(from, s.reserved)
-		ahead := (to + reserveChunk - 1) / reserveChunk * reserveChunk
+		ahead := s.upTo(to, reserveChunk)
 		err := s.file.Allocate(at, ahead-at)
 		if errors.Is(err, disk.ErrNoSpace) {
 			ahead = to

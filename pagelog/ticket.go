@@ -3,13 +3,18 @@ package pagelog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
+
+	"github.com/tidemark-log/tidemark/frame"
 )
 
 // Ticket follows one submitted batch to its outcome.
 type Ticket struct {
 	log   *Log
-	batch *Batch        // nil: a sync or a checkpoint is asked for
+	body  []byte        // records of the commit, which nobody changes while it is in flight
+	count int           // records; 0: a sync or a checkpoint is asked for
+	later bool          // acknowledged before it is durable
 	blob  *blob         // a checkpoint is asked for
 	wake  chan struct{} // holds at most one signal: look again
 
@@ -20,10 +25,10 @@ type Ticket struct {
 	err     error
 }
 
-// States of a ticket. They only go up.
+// States of a ticket.
 const (
 	ticketQueued  = iota // may still be withdrawn
-	ticketTaken          // the log works on it
+	ticketTaken          // the log works on it; it may go back to the queue once
 	ticketSettled        // commit and err are final
 )
 
@@ -31,18 +36,29 @@ func (t *Ticket) inFlight() bool { return t.state.Load() != ticketSettled }
 
 // completeOnly reports whether the ticket is acknowledged before it is
 // durable.
-func (t *Ticket) completeOnly() bool { return t.batch != nil && t.batch.CompleteOnly }
+func (t *Ticket) completeOnly() bool { return t.later }
 
-// Submit hands a batch to the log and returns at once. The batch must not be
-// changed until the ticket is settled; the ticket tells the outcome, also if
-// nobody waits for it. Batches take effect in the order in which they were
+// size returns the bytes the ticket takes in the file, without page headers.
+func (t *Ticket) size() int64 {
+	if t.count == 0 {
+		return 0
+	}
+	return frame.GroupHeaderSize + int64(len(t.body))
+}
+
+// Submit hands a batch to the log and returns at once. The batch cannot be
+// committed again until the ticket is settled, but it may be Reset: the log
+// keeps what was submitted. The ticket tells the outcome, also if nobody waits
+// for it, and for ever. Batches take effect in the order in which they were
 // submitted.
 func (l *Log) Submit(b *Batch) *Ticket {
-	t := l.ticket(b)
-	if t.err == nil {
-		t.err = l.enqueue(context.Background(), t)
+	t := l.ticket(b, nil)
+	err := t.err
+	if err == nil {
+		err = l.enqueue(context.Background(), t) // from here on others may settle it
 	}
-	if t.err != nil {
+	if err != nil {
+		t.err = err
 		t.state.Store(ticketSettled)
 		return t
 	}
@@ -61,10 +77,11 @@ func (l *Log) Submit(b *Batch) *Ticket {
 // changed, and trying again is safe. A context that ends before the log takes
 // the batch is a rejection.
 func (l *Log) Commit(ctx context.Context, b *Batch) (Commit, error) {
-	t := l.ticket(b)
+	t := l.ticket(b, b.own)
 	if t.err != nil {
 		return Commit{}, t.err
 	}
+	b.own = t // nobody else has it: the next commit may use it again
 	if err := l.enqueue(ctx, t); err != nil {
 		t.state.Store(ticketSettled)
 		return Commit{}, err
@@ -72,20 +89,22 @@ func (l *Log) Commit(ctx context.Context, b *Batch) (Commit, error) {
 	return t.Wait(ctx)
 }
 
-// ticket returns the ticket of a batch, which is reused if the batch's last
-// commit is settled.
-func (l *Log) ticket(b *Batch) *Ticket {
+// ticket returns a ticket for the batch: t, if it is given, used again. It
+// holds the batch's bytes, not the batch, so that what becomes of the batch
+// cannot change a commit in flight.
+func (l *Log) ticket(b *Batch, t *Ticket) *Ticket {
 	if b.ticket != nil && b.ticket.inFlight() {
 		return &Ticket{log: l, err: fmt.Errorf("batch is still being committed: wait for its ticket, or Reset it")}
 	}
 	if err := b.check(l.id); err != nil {
 		return &Ticket{log: l, err: err}
 	}
-	if b.ticket == nil {
-		b.ticket = &Ticket{wake: make(chan struct{}, 1)}
+	if t == nil {
+		t = &Ticket{wake: make(chan struct{}, 1)}
 	}
-	t := b.ticket
-	t.log, t.batch, t.err, t.commit, t.waiting = l, b, nil, Commit{}, false
+	b.ticket = t
+	t.log, t.body, t.count, t.later = l, b.body, b.count, b.CompleteOnly
+	t.err, t.commit, t.waiting = nil, Commit{}, false
 	select { // a signal left over from the last commit
 	case <-t.wake:
 	default:
@@ -206,6 +225,11 @@ func (q *queue) pop() *Ticket {
 		q.items, q.head = q.items[:0], 0
 	}
 	return t
+}
+
+// pushFront puts tickets before all others, in their order.
+func (q *queue) pushFront(ts []*Ticket) {
+	q.items = slices.Insert(q.items, q.head, ts...)
 }
 
 func (q *queue) remove(t *Ticket) {
