@@ -1,0 +1,217 @@
+package pagelog
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidemark-log/tidemark/internal/simdisk"
+)
+
+// newCrash returns the harness for one workload with the bounds of every day:
+// all disks up to 2^8 of a crash point, all up to 2^5 of one in its recovery.
+func newCrash(workload string) *crash {
+	return &crash{
+		workload: workload, create: small, nest: 16,
+		seen: &hashSet{}, disks: &hashSet{},
+		depths: []simdisk.ImageOptions{
+			{Mode: simdisk.Both, MaxBits: 8, Samples: 40, Garbage: true},
+			{Mode: simdisk.Strict, MaxBits: 5, Samples: 8, Garbage: true},
+		},
+	}
+}
+
+// gate makes the harness as thorough as a release wants it: all disks up to
+// 2^10 of a crash point, and crashes in the recovery of every other one, and in
+// the recovery after that.
+func (c *crash) gate() {
+	c.nest = 2
+	c.depths = []simdisk.ImageOptions{
+		{Mode: simdisk.Both, MaxBits: 10, Samples: 200, Garbage: true},
+		{Mode: simdisk.Strict, MaxBits: 6, Samples: 20, Garbage: true},
+		{Mode: simdisk.Strict, MaxBits: 3, Samples: 4, Garbage: true},
+	}
+}
+
+// crashAll runs workloads side by side.
+func crashAll(t *testing.T, workloads []string, setup func(*crash)) {
+	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // every open allocates a few buffers, and little lives
+	began := time.Now()
+	seen, disks := &hashSet{}, &hashSet{}
+	var mu sync.Mutex
+	var total crashStats
+	var failed error
+	next := make(chan string)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for w := range next {
+				c := newCrash(w)
+				setup(c)
+				c.seen, c.disks = seen, disks
+				err := c.run()
+				mu.Lock()
+				total = total.add(c.stats)
+				if err != nil && failed == nil {
+					failed = err
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, w := range workloads {
+		mu.Lock()
+		stop := failed != nil
+		mu.Unlock()
+		if stop {
+			break
+		}
+		next <- w
+	}
+	close(next)
+	wg.Wait()
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	t.Logf("%d workloads, %d crash points, %d disks, %d distinct, %d looked at, %.0f/s",
+		total.workloads, total.points, total.images, disks.len(), seen.len(), float64(seen.len())/time.Since(began).Seconds())
+}
+
+// steps are what workloads are made of: each changes the log in one way, and
+// leaves it open if it can. Sizes lie around the edges of sectors and pages: a
+// record of n bytes takes 104+n, and the first group begins 32 bytes behind a
+// sector's and a page's edge.
+var steps = []string{
+	"c1", "c376", "c368", "c3960", "c3952", "c5000+3", "b10/500/20", "m100/8/300", "k100", "sync", "blob",
+	"close open", "kill open", "cut1 open", "cut2 open", "cut3 open", "&k60 c20",
+	"full c900 c1 room c7", "!sync c50 c1", "!write:100 c700", "!write2:60 c60", "!sync2 c30 close",
+	"kill !trunc open", "kill !dir open", "kill !sync open", "kill !write open", "!write2:200 c10 close",
+}
+
+// sequences returns all lines of n steps.
+func sequences(n int) []string {
+	lines := []string{""}
+	for range n {
+		var longer []string
+		for _, line := range lines {
+			for _, s := range steps {
+				longer = append(longer, strings.TrimSpace(line+" "+s))
+			}
+		}
+		lines = longer
+	}
+	return lines
+}
+
+// sample keeps a seeded share of lines.
+func sample(lines []string, seed uint64, share float64) []string {
+	d := dice{state: seed}
+	var kept []string
+	for _, line := range lines {
+		if float64(d.next()>>11)/(1<<53) < share {
+			kept = append(kept, line)
+		}
+	}
+	return kept
+}
+
+type variant struct {
+	name  string
+	setup func(*crash)
+}
+
+// fitting drops the lines that a variant has no oracle for: where commits are
+// rejected one by one, several in one write could be any subset.
+func (v *variant) fitting(lines []string) []string {
+	var c crash
+	if v.setup(&c); !c.faults {
+		return lines
+	}
+	return slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, "/") })
+}
+
+// variants are the ways in which a log is written.
+var variants = []variant{
+	{"zeros ahead", func(*crash) {}},
+	{"no zeros ahead", func(c *crash) { c.opts.ZeroAhead = ZeroAheadOff }},
+	{"checkpoints", func(c *crash) { c.opts.ZeroAhead, c.opts.CheckpointEvery = ZeroAheadOff, 200 }},
+	{"aligned to sectors", func(c *crash) { c.opts.ZeroAhead, c.create.Align = ZeroAheadOff, 512 }},
+	{"aligned to blocks", func(c *crash) { c.opts.ZeroAhead, c.create.Align = ZeroAheadOff, 4096 }},
+	{"bounded backlog", func(c *crash) { c.opts.ZeroAhead, c.opts.MaxUnsynced = ZeroAheadOff, 300 }},
+	{"maximum size", func(c *crash) { c.create.MaxSize = 17408; c.faults = true }},
+}
+
+// TestCrash_Pairs is L14, L15, L18, L22 to L26, L29, L31, L33 and L44 for every
+// pair of steps, in every way of writing; a seeded half of the pairs where that
+// makes many disks.
+func TestCrash_Pairs(t *testing.T) {
+	for i, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			share := 0.1 // of the many disks of zeros and blocks
+			switch {
+			case testing.Short():
+				share = 0.02
+			case i == 1 || i == 2:
+				share = 1
+			case i == 3 || i > 4:
+				share = 0.3
+			}
+			crashAll(t, sample(v.fitting(sequences(2)), uint64(i), share), v.setup)
+		})
+	}
+}
+
+// TestCrash_Gate goes on for as many minutes as CRASH_MINUTES says: all
+// workloads of up to three steps and a seeded share of those of four, in every
+// way of writing, with crashes in the recovery of recoveries.
+func TestCrash_Gate(t *testing.T) {
+	minutes, err := strconv.ParseFloat(os.Getenv("CRASH_MINUTES"), 64)
+	if err != nil {
+		t.Skip("set CRASH_MINUTES to run it")
+	}
+	deadline := time.Now().Add(time.Duration(minutes * float64(time.Minute)))
+	lines := append(append(sequences(1), sequences(2)...), sequences(3)...)
+	lines = append(lines, sample(sequences(4), 1, 0.05)...)
+	const part = 500
+	for at := 0; at < len(lines); at += part {
+		for _, v := range variants {
+			if time.Now().After(deadline) {
+				t.Logf("stopped by the clock after %d of %d workloads", at, len(lines))
+				return
+			}
+			crashAll(t, v.fitting(slices.Clone(lines[at:min(at+part, len(lines))])), func(c *crash) { v.setup(c); c.gate() })
+		}
+	}
+}
+
+// TestL23_StoriesOfManyCrashes is a few long lives: crash after crash, each on
+// a disk that the last one left.
+func TestL23_StoriesOfManyCrashes(t *testing.T) {
+	crashAll(t, []string{
+		"c100 cut1 open c100 cut2 open c100 cut3 open c100 cut4 open c100 close open c1",
+		"k100 k3960 cut5 open k7 k8 cut6 open sync c9 cut7 open blob cut8 open c1",
+		"b100/3960/20 cut9 open b100/3960/20 cut10 open b100/3960/20 cut11 open b1/2/3",
+		"c9000 c9000 cut1 open c9000 cut2 open c3 kill open c5 close",
+		"!sync c100 kill open c100 !sync c100 kill open cut3 open c100",
+		"!sync c100 cut1 open !sync c90 cut2 open !sync c80 cut3 open c1 close",
+		"full c500 c500 room c500 full c500 close open c5 room c500 close open",
+		"&k300 c100 &k10 sync &k20 sync cut12 open &k7 c8 cut13 open",
+	}, func(c *crash) { c.opts.ZeroAhead, c.opts.CheckpointEvery = ZeroAheadOff, 600 })
+}
+
+// TestL33_RecoveryNeedsNoSpace opens, reads and closes a log with no byte of
+// space left on the disk.
+func TestL33_RecoveryNeedsNoSpace(t *testing.T) {
+	crashAll(t, []string{
+		"c100 k200 full kill open close open kill open c900 room c900",
+		"m100/8/300 full close open kill open blob room blob",
+		"c100 full !sync c5 kill open close open room c7",
+	}, func(c *crash) { c.opts.ZeroAhead = ZeroAheadOff })
+}
