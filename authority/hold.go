@@ -60,6 +60,22 @@ func (a *Authority) findLock(name runName) (*securedir.File, error) {
 	return a.dir.Open(name.lock(), securedir.ReadWrite)
 }
 
+// newLock is makeLock for a run that is to begin: where there is a state file
+// already, a missing lock file stays missing, and the run damaged.
+func (a *Authority) newLock(name runName) (*securedir.File, error) {
+	f, err := a.findLock(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if _, err := a.dir.Lookup(name.state()); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = fail("start", ErrState)
+		}
+		return nil, err
+	}
+	return a.makeLock(name)
+}
+
 // makeLock opens the run's lock file or makes it: whole, with its exact mode,
 // before it has its name, so that no kill and no umask leaves a useless one.
 func (a *Authority) makeLock(name runName) (*securedir.File, error) {
@@ -158,6 +174,9 @@ func (h *hold) mark() ([]byte, error) {
 func (h *hold) commit(ctx context.Context, op string, next record, sign func(*ring, *record)) error {
 	if h.fate != nil {
 		return fail(op, h.fate)
+	}
+	if h.a.fenced(keysFence) {
+		return fail(op, ErrUncertain) // no signature under a key that may be lost
 	}
 	if err := h.guard.Range(keysOffset, securedir.LockShared); err != nil {
 		return failed(op, ErrUnavailable, err)

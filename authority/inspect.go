@@ -180,9 +180,14 @@ func (h *hold) tombstone(op, runID string, p Phase) (record, error) {
 	}
 	if sound {
 		if h.record.phase.Terminal() {
+			h.testify() // the lock file may be new
 			return record{}, fail(op, ErrState)
 		}
-		return h.successor(p), nil
+		// Into a new file: nothing that an earlier writer left in doubt, bytes
+		// or names, is relied on.
+		next := h.successor(p)
+		next.slot = 0
+		return next, nil
 	}
 	if h.state != nil {
 		_ = h.state.Close() // it was only read

@@ -60,6 +60,10 @@ func (a *Authority) withKeys(f func(*ring) error) error {
 	current := a.keys != nil && a.keys.stat.Same(st)
 	a.keysMu.RUnlock()
 	if !current {
+		// Whoever made it may have died before its name was durable.
+		if err := a.dir.Sync(); err != nil {
+			return err
+		}
 		if err := a.loadKeys(); err != nil {
 			return err
 		}
@@ -73,6 +77,10 @@ func (a *Authority) knownKeys(f func(*ring) error) error {
 	defer a.keysMu.RUnlock()
 	return f(a.keys)
 }
+
+// keysFence stands for the keyring among the fenced runs: after an uncertain
+// change of keys this process signs nothing more.
+const keysFence = runName("keys")
 
 func countRuns(names []string) int {
 	n := 0
@@ -209,6 +217,7 @@ func (a *Authority) replaceKeys(ctx context.Context, op string, b []byte) error 
 		err = a.dir.Sync()
 	}
 	if err = errors.Join(err, f.Discard()); err != nil {
+		a.fences.add(a.fenceOf(keysFence))
 		return failed(op, ErrUncertain, err)
 	}
 	return nil

@@ -51,7 +51,7 @@ func (a *Authority) startRun(ctx context.Context, op, runID string) (*hold, erro
 	if err := a.admit(op); err != nil {
 		return nil, err
 	}
-	h, err := a.take(name, a.makeLock)
+	h, err := a.take(name, a.newLock)
 	if err != nil {
 		return nil, failed(op, ErrUnavailable, err)
 	}

@@ -556,7 +556,8 @@ func (f *failing) Read(p []byte) (int, error) {
 func TestR52_R89_NoExportedSigner(t *testing.T) {
 	for _, typ := range []reflect.Type{reflect.TypeFor[*Authority](), reflect.TypeFor[*Lease](), reflect.TypeFor[*Import](), reflect.TypeFor[Envelope](), reflect.TypeFor[Claim]()} {
 		for m := range typ.Methods() {
-			for in := range m.Type.Ins() {
+			for i := 1; i < m.Type.NumIn(); i++ { // after the receiver
+				in := m.Type.In(i)
 				if in.Kind() == reflect.Array || in == reflect.TypeFor[[]byte]() || in == reflect.TypeFor[Claim]() {
 					t.Errorf("%s.%s takes raw material", typ, m.Name)
 				}

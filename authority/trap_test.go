@@ -668,3 +668,51 @@ func TestTrap20_ResolveNeverChangesATombstone(t *testing.T) {
 		t.Errorf("a tombstone became %v", got)
 	}
 }
+
+// A process that adopts a keyring another one made signs under it; the keyring
+// is durable first, whoever died in between.
+func TestR107_AdoptedKeyringIsDurable(t *testing.T) {
+	w := newWorld(t)
+	p, q := w.boot(), w.boot()
+	l, err := q.a.Start(ctx, "run")
+	must(t, err)
+	p.Plan(func(c securedir.Call) securedir.Fault {
+		if c.Op == "rename" && c.Name == keysName {
+			return securedir.Fault{Kind: securedir.KillAfter}
+		}
+		return securedir.Fault{}
+	})
+	if _, err := p.a.RotateKey(ctx); err == nil {
+		t.Fatal("not killed")
+	}
+	e, err := l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	if must(t, err); e.Claim().Generation != 2 {
+		t.Fatalf("generation %d", e.Claim().Generation)
+	}
+	after := &world{t: t, sim: w.sim.PowerCut(func(int) securedir.Fate { return securedir.Lost })}
+	defer after.reap()
+	if _, err := after.boot().a.Verify(ctx, e); err != nil {
+		t.Errorf("signed under a key that was lost: %v", err)
+	}
+}
+
+// After an uncertain change of keys this process signs nothing more.
+func TestR107_UncertainRotationStopsSigning(t *testing.T) {
+	w := newWorld(t)
+	e := w.suspended("old")
+	p := w.boot()
+	l, err := p.a.Start(ctx, "run")
+	must(t, err)
+	p.failCall("sync", 2, eio) // keyring, directory
+	_, err = p.a.RotateKey(ctx)
+	wantErr(t, err, ErrUncertain)
+	p.Plan(nil)
+	_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	wantErr(t, err, ErrUncertain)
+	_, err = p.a.Start(ctx, "run 2")
+	wantErr(t, err, ErrUncertain)
+	if _, err := p.a.Verify(ctx, e); err != nil {
+		t.Errorf("verifying goes on: %v", err)
+	}
+	must(t, l.Close())
+}

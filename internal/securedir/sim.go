@@ -207,15 +207,30 @@ func grow(b []byte, n int64) []byte {
 	return append(b, make([]byte, n-int64(len(b)))...)
 }
 
-// sync makes a node's effects durable; a data sync leaves the mode.
+// sync makes a node's effects durable; a data sync leaves the mode. A durable
+// change of a name settles every older doubt about that name.
 func (s *Sim) sync(n *simNode, all bool) {
-	s.effects = slices.DeleteFunc(s.effects, func(e *simEffect) bool {
-		if e.node != n || e.doubtful || (!all && e.kind == effectMode) {
-			return false
+	settled := map[string]bool{}
+	kept := s.effects[:0:0]
+	for _, e := range slices.Backward(s.effects) {
+		switch {
+		case e.node != n || (!all && e.kind == effectMode):
+			kept = append(kept, e)
+		case !e.doubtful:
+			if e.set != "" {
+				settled[e.set] = true
+			}
+		case e.set == "" || !settled[e.set]:
+			kept = append(kept, e)
 		}
-		e.apply()
-		return true
-	})
+	}
+	for _, e := range s.effects {
+		if e.node == n && !e.doubtful && (all || e.kind != effectMode) {
+			e.apply()
+		}
+	}
+	slices.Reverse(kept)
+	s.effects = kept
 }
 
 // doubt is what a failed sync does.
