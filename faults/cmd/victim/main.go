@@ -43,6 +43,7 @@ func main() {
 	flag.IntVar(&v.size, "size", 300, "bytes of a commit, more or less")
 	flag.IntVar(&v.lines, "lines", 2, "records of a commit")
 	flag.BoolVar(&v.forever, "forever", false, "repeat the script")
+	flag.BoolVar(&v.waitRejected, "wait-rejected", false, "after a rejection, wait for a line")
 	flag.BoolVar(&v.options.AllowAnyFileSystem, "any", false, "accept user-space file systems")
 	flag.Int64Var(&v.options.CheckpointEvery, "checkpoint", 0, "bytes between checkpoints")
 	flag.Int64Var(&v.create.MaxSize, "max-size", 0, "bytes of the file")
@@ -86,9 +87,12 @@ type victim struct {
 	size    int
 	lines   int
 	forever bool
-	in      *bufio.Reader
-	log     *pagelog.Log
-	tries   map[uint64]int // rejections at a revision
+
+	waitRejected bool
+
+	in    *bufio.Reader
+	log   *pagelog.Log
+	tries map[uint64]int // rejections at a revision
 }
 
 // say writes one line in one system call, so that a kill cuts between lines or
@@ -173,14 +177,18 @@ func (v *victim) step(step rune) error {
 		}
 		return v.open()
 	case 'w':
-		say("waiting")
-		if _, err := v.in.ReadString('\n'); err != nil {
-			return err
-		}
+		return v.wait()
 	default:
 		return fmt.Errorf("no step %q", step)
 	}
 	return nil
+}
+
+// wait waits for a line.
+func (v *victim) wait() error {
+	say("waiting")
+	_, err := v.in.ReadString('\n')
+	return err
 }
 
 // failed passes over a rejection of a step that is not a commit.
@@ -211,6 +219,9 @@ func (v *victim) commit(revision uint64, completeOnly bool) error {
 		say("reject %d %d", a.Revision, a.Try)
 		fmt.Fprintf(os.Stderr, "victim: %v rejected: %v\n", a, err)
 		v.tries[revision]++
+		if v.waitRejected {
+			return v.wait()
+		}
 		return nil
 	case c.Revision != revision:
 		return fmt.Errorf("%w: commit %v became revision %d", errBroken, a, c.Revision)

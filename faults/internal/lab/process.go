@@ -71,6 +71,12 @@ type Process struct {
 // Start starts a program. It is killed at the end of the test, if it lives.
 func Start(t testing.TB, argv ...string) *Process {
 	t.Helper()
+	return StartAs(t, nil, argv...)
+}
+
+// StartAs is Start as another user; nil is this one.
+func StartAs(t testing.TB, user *syscall.Credential, argv ...string) *Process {
+	t.Helper()
 	p := &Process{t: t, Cmd: exec.Command(argv[0], argv[1:]...)}
 	var err error
 	if p.in, err = p.Cmd.StdinPipe(); err != nil {
@@ -81,7 +87,7 @@ func Start(t testing.TB, argv ...string) *Process {
 		t.Fatal(err)
 	}
 	p.out, p.Cmd.Stderr = bufio.NewReader(out), &p.errs
-	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user, Pdeathsig: syscall.SIGKILL}
 	if err := p.Cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
