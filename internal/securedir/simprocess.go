@@ -25,6 +25,7 @@ type SimProcess struct {
 type simOpen struct {
 	node *simNode
 	walk bool // opened for walking: no reading, no syncing
+	read bool // opened for reading only
 }
 
 // Call is one system call a simulated process is about to make.
@@ -94,7 +95,7 @@ func (p *SimProcess) kill() {
 	}
 }
 
-// Open is how many descriptors the process holds.
+// OpenFiles is how many descriptors the process holds.
 func (p *SimProcess) OpenFiles() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,6 +260,7 @@ func (p *SimProcess) Open(dir FD, name string, how How) (fd FD, err error) {
 			return syscall.ELOOP
 		}
 		fd = p.open(n, false)
+		p.files[fd].read = how == Read
 		return nil
 	})
 	return fd, err
@@ -332,10 +334,14 @@ func (p *SimProcess) WriteAt(fd FD, b []byte, off int64) (int, error) {
 	write := func(b []byte) func() error {
 		return func() error {
 			o, err := p.file(fd)
-			if err == nil {
-				p.sim.write(o.node, b, off)
+			if err != nil {
+				return err
 			}
-			return err
+			if o.read || o.walk {
+				return syscall.EBADF
+			}
+			p.sim.write(o.node, b, off)
+			return nil
 		}
 	}
 	f := p.fault("write", "")
