@@ -125,6 +125,9 @@ func moveInside() int {
 func Scratch(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(scratch.dir, "t")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // other users come, too
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
