@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 )
 
 // osDir is a directory of the operating system.
@@ -18,20 +17,35 @@ type osDir struct {
 	closed bool         // guarded by mu
 }
 
-// dirHandle is a directory's handle. The osDir and every file opened through
-// it share it, because File.Named asks relative to it even after Dir.Close;
-// the last user closes it.
+// dirHandle is a directory's handle. All the osDirs of one directory in this
+// process and all files opened through them share it: a thousand logs in one
+// directory cost one descriptor. Files keep it, because File.Named asks relative
+// to it even after Dir.Close; the last user closes it.
 type dirHandle struct {
 	sys   handle
-	users atomic.Int64
+	id    identity
+	users int // guarded by handles.mu
 }
 
-func (d *dirHandle) retain() { d.users.Add(1) }
+// handles are the directories that are open, by identity.
+var handles = struct {
+	mu   sync.Mutex
+	byID map[identity]*dirHandle
+}{byID: map[identity]*dirHandle{}}
+
+func (d *dirHandle) retain() {
+	handles.mu.Lock()
+	defer handles.mu.Unlock()
+	d.users++
+}
 
 func (d *dirHandle) release() error {
-	if d.users.Add(-1) > 0 {
+	handles.mu.Lock()
+	defer handles.mu.Unlock()
+	if d.users--; d.users > 0 {
 		return nil
 	}
+	delete(handles.byID, d.id)
 	return closeHandle(d.sys)
 }
 
@@ -43,9 +57,32 @@ func OpenDir(path string) (Dir, error) {
 	if err != nil {
 		return nil, wrap("open", path, err)
 	}
-	d := &osDir{path: path, h: &dirHandle{sys: sys}}
-	d.h.retain()
-	return d, nil
+	h, err := shareHandle(sys)
+	if err != nil {
+		_ = closeHandle(sys) // the first error says more
+		return nil, wrap("open", path, err)
+	}
+	return &osDir{path: path, h: h}, nil
+}
+
+// shareHandle returns the handle that this process uses for the directory that
+// sys leads to: sys itself, or one it has already.
+func shareHandle(sys handle) (*dirHandle, error) {
+	id, err := directoryIdentity(sys)
+	if err != nil {
+		return nil, err
+	}
+	handles.mu.Lock()
+	defer handles.mu.Unlock()
+	h := handles.byID[id]
+	if h == nil {
+		h = &dirHandle{sys: sys, id: id}
+		handles.byID[id] = h
+	} else if err := closeHandle(sys); err != nil {
+		return nil, err
+	}
+	h.users++
+	return h, nil
 }
 
 // begin admits one call, which must end with d.mu.RUnlock.

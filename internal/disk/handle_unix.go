@@ -95,6 +95,15 @@ func regularIdentity(fd handle) (identity, error) {
 	return identity{dev: uint64(st.Dev), ino: st.Ino}, nil
 }
 
+// directoryIdentity tells one directory from another.
+func directoryIdentity(fd handle) (identity, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return identity{}, err
+	}
+	return identity{dev: uint64(st.Dev), ino: st.Ino}, nil
+}
+
 // checkRegular names what the mode says instead of "regular file".
 func checkRegular(mode uint32) error {
 	switch mode & unix.S_IFMT {

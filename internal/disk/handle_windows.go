@@ -126,6 +126,15 @@ func regularIdentity(h handle) (identity, error) {
 	return identityOf(&info), checkRegular(info.FileAttributes)
 }
 
+// directoryIdentity tells one directory from another.
+func directoryIdentity(h handle) (identity, error) {
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(h, &info); err != nil {
+		return identity{}, err
+	}
+	return identityOf(&info), nil
+}
+
 func identityOf(info *windows.ByHandleFileInformation) identity {
 	index := uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)
 	return identity{volume: info.VolumeSerialNumber, index: index}

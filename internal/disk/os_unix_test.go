@@ -3,6 +3,9 @@
 package disk_test
 
 import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -110,5 +113,40 @@ func TestDir_RenamedUnderneath(t *testing.T) {
 	}
 	if _, err := disk.OpenDir(path); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestW11_OneDescriptorPerDirectory: a thousand logs in one directory must not
+// cost a thousand descriptors for the directory.
+func TestW11_OneDescriptorPerDirectory(t *testing.T) {
+	path := t.TempDir()
+	count := func() int {
+		names, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Skip("no /dev/fd here: ", err)
+		}
+		return len(names)
+	}
+	first := openDir(t, path)
+	before := count()
+	for range 10 {
+		d := openDir(t, path)
+		f, err := d.Create(rand.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	if got := count() - before; got != 10 {
+		t.Errorf("10 files through 10 more openings of one directory cost %d descriptors, want 10", got)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Names(); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a closed directory says %v", err)
+	}
+	if _, err := openDir(t, path).Names(); err != nil {
+		t.Errorf("closing one opening closed another: %v", err)
 	}
 }
