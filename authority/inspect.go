@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"iter"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/tidemark-log/tidemark/internal/securedir"
 	"github.com/tidemark-log/tidemark/snapshot"
@@ -62,24 +65,44 @@ func (a *Authority) Runs(ctx context.Context) iter.Seq2[Info, error] {
 			yield(Info{}, failed(op, ErrUnavailable, err))
 			return
 		}
-		for _, name := range names {
+		for some := range slices.Chunk(names, 256) {
 			if err := live(ctx, op); err != nil {
 				yield(Info{}, err)
 				return
 			}
-			info, err := a.inspect(name)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue // only a lock file: its Start never finished
-			}
-			if err != nil {
-				yield(Info{}, failed(op, ErrUnavailable, err))
-				return
-			}
-			if !yield(info, nil) {
-				return
+			for _, r := range a.inspectAll(some) {
+				switch {
+				case errors.Is(r.err, fs.ErrNotExist): // gone since it was listed
+				case r.err != nil:
+					yield(Info{}, failed(op, ErrUnavailable, r.err))
+					return
+				case !yield(r.info, nil):
+					return
+				}
 			}
 		}
 	}
+}
+
+type inspected struct {
+	info Info
+	err  error
+}
+
+// inspectAll inspects runs on all processors, and answers in order.
+func (a *Authority) inspectAll(names []runName) []inspected {
+	out := make([]inspected, len(names))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(names)); i = next.Add(1) - 1 {
+				out[i].info, out[i].err = a.inspect(names[i])
+			}
+		})
+	}
+	workers.Wait()
+	return out
 }
 
 // runNames lists the runs that have a state file, sorted.

@@ -335,7 +335,6 @@ func explore(t *testing.T, n int, first modelState, visit func(path []action, a 
 		s    modelState
 		from int
 		by   action
-		path int
 	}
 	nodes := []node{{s: first, from: -1}}
 	seen := map[modelState]bool{first: true}
