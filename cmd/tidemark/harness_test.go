@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -74,7 +75,10 @@ type result struct {
 	out, err string
 }
 
-const patience = 30 * time.Second // over which a command hangs
+// hang makes a Go program print all its goroutines and end.
+const hang = syscall.SIGQUIT
+
+const patience = time.Minute // over which a command hangs
 
 // tidemark runs the program with a text as standard input.
 func tidemark(t *testing.T, in string, args ...string) result {
@@ -108,7 +112,7 @@ func execute(t *testing.T, in io.Reader, argv ...string) result {
 func (r result) want(t *testing.T, code int, words ...string) result {
 	t.Helper()
 	if r.code != code {
-		t.Fatalf("exit code %d, want %d\nstdout: %.2000s\nstderr: %.2000s", r.code, code, r.out, r.err)
+		t.Fatalf("exit code %d, want %d\nstdout: %.2000s\nstderr: %.4000s", r.code, code, r.out, r.err)
 	}
 	for _, w := range words {
 		if !strings.Contains(r.err, w) {
@@ -184,6 +188,8 @@ func start(t *testing.T, args ...string) *process {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	p := &process{Cmd: exec.CommandContext(ctx, binary, args...), t: t}
+	p.Cancel = func() error { return p.Process.Signal(hang) } // it says what it was doing
+	p.WaitDelay = time.Second
 	var err error
 	if p.in, err = p.StdinPipe(); err != nil {
 		t.Fatal(err)
