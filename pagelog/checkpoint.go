@@ -1,6 +1,7 @@
 package pagelog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 
 // blob is a host's state at a commit.
 type blob struct {
-	data []byte
+	data []byte      // nil: a checkpoint is asked for, and no state is given
 	at   frame.Place // revision and digest of the commit; the offset is filled in when it is written
 }
 
@@ -79,6 +80,9 @@ func (l *Log) addCheckpoint(c *checkpoints, head point, b *blob, now int64) poin
 	}
 	start := l.geo.Start(head.end)
 	count := uint32(1)
+	if b != nil && b.data == nil {
+		b = nil
+	}
 	if b != nil {
 		cp.Blob = b.at
 		cp.Blob.Offset = start
@@ -117,7 +121,9 @@ func (l *Log) nameCheckpoints(target point) bool {
 // Checkpoint keeps the host's state: blob is what the host needs to go on from
 // the commit at revision, instead of replaying everything before it. It may
 // have up to 16 MiB and is copied. On return it is durable; LastCheckpoint
-// hands out the last one. Errors are those of Commit.
+// hands out the last one. Nil writes a checkpoint without a state, and
+// LastCheckpoint goes on to hand out the one before; an empty state is not nil.
+// Errors are those of Commit, ErrNotFound and ErrCompacted.
 func (l *Log) Checkpoint(ctx context.Context, revision uint64, data []byte) error {
 	if len(data) > checkpoint.MaxBlob {
 		return fmt.Errorf("%w: a checkpoint of %d bytes, none may have over %d", ErrTooLarge, len(data), checkpoint.MaxBlob)
@@ -126,7 +132,7 @@ func (l *Log) Checkpoint(ctx context.Context, revision uint64, data []byte) erro
 	if err != nil {
 		return err
 	}
-	b := &blob{data: append([]byte(nil), data...), at: frame.Place{Revision: revision, Digest: uint64(digest)}}
+	b := &blob{data: bytes.Clone(data), at: frame.Place{Revision: revision, Digest: uint64(digest)}}
 	t := &Ticket{log: l, blob: b}
 	if err := l.enqueue(ctx, t); err != nil {
 		return err

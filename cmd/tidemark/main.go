@@ -90,8 +90,8 @@ acknowledged is reported with its place, and never skipped or cut off.`,
 		return usagef("there is no verb %q; did you mean help?", cmd.Name())
 	}})
 	root.AddCommand(
-		newCreate(a), newAppend(a),
-		newCat(a), newTail(a), newStat(a), newVerify(a),
+		newCreate(a), newAppend(a), newCheckpoint(a), newCopy(a),
+		newCat(a), newTail(a), newStat(a), newInspect(a), newVerify(a), newSalvage(a),
 		newDemo(), newHelp(), newManual(), newCompletion(), newVersion(),
 	)
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -34,6 +34,7 @@ var (
 	errDamaged  = errors.New("damage to acknowledged bytes")
 	errPosition = errors.New("not a position in this history")
 	errBroken   = errors.New("a promise was broken")
+	errTaken    = errors.New("the name is taken")
 	errNoReader = errors.New("nobody reads the output any more")
 )
 
@@ -61,7 +62,7 @@ type outcome struct {
 // outcomes is searched from the top: an error that is two things is the first.
 var outcomes = []outcome{
 	{errPosition, exitCursor, "leave --after out to begin with the oldest commit; 'tidemark stat LOG' shows which log this is and how far it goes"},
-	{errDamaged, exitCorrupt, "'tidemark cat LOG' prints what is sound before the damage; restore a copy, and do not write to this file"},
+	{errDamaged, exitCorrupt, "'tidemark cat LOG' prints what is sound before the damage, 'tidemark salvage LOG NEW' saves all that holds; restore a copy, and do not write to this file"},
 	{errBroken, exitCorrupt, "this is a bug in Tidemark or a broken disk: keep the directory named above and report both"},
 	{pagelog.ErrLocked, exitLocked, "wait until the other writer ends; cat, tail, stat and verify work meanwhile"},
 	{pagelog.ErrUncertain, exitRejected, "do not repeat the write yet: 'tidemark cat LOG --after REVISION' with the last acknowledged revision shows whether it is there"},
@@ -69,7 +70,7 @@ var outcomes = []outcome{
 	{pagelog.ErrTooLarge, exitRejected, "split the record or use a smaller --group; a log with higher limits is made with 'tidemark create NEW --max-record SIZE --max-group SIZE'"},
 	{pagelog.ErrNoSpace, exitRejected, "free space, or raise the quota or the log's maximum size, and run the command again with what was not committed"},
 	{errRejected, exitRejected, "mend the cause and run the command again with what was not committed"},
-	{pagelog.ErrCorrupt, exitCorrupt, "'tidemark verify LOG' lists all damage and 'tidemark cat LOG' prints what is sound before it; restore a copy, and do not write to this file"},
+	{pagelog.ErrCorrupt, exitCorrupt, "'tidemark verify LOG' lists all damage and 'tidemark cat LOG' prints what is sound before it, 'tidemark salvage LOG NEW' saves all that holds; restore a copy, and do not write to this file"},
 	{pagelog.ErrDiverged, exitCorrupt, "the file mixes two histories, as after restoring a copy over a log in use: restore one whole copy"},
 	{pagelog.ErrLostCommits, exitCorrupt, "restore a copy that has the commits"},
 	{pagelog.ErrCompacted, exitCursor, "begin with the oldest commit that is left"},
@@ -79,6 +80,7 @@ var outcomes = []outcome{
 	{pagelog.ErrNotALog, exitUsage, "check the path; 'tidemark create LOG' makes a log where there is no file yet"},
 	{pagelog.ErrFileSystem, exitUsage, "move the log to a local disk, or add --any-file-system if you know that its locks and syncs hold"},
 	{errInput, exitUsage, "mend the input and append from that line on"},
+	{errTaken, exitUsage, "choose another name for NEW: nothing is ever written over"},
 	{fs.ErrExist, exitUsage, "choose another name, or add to what is there with 'tidemark append LOG'"},
 	{fs.ErrPermission, exitUsage, "ask for permission to the file and its directory, or become its owner; a log is made readable by its owner only"},
 	{errUsage, exitUsage, ""},
