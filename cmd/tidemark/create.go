@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,8 @@ behind them.`,
 		Args: oneLog,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			log, err := pagelog.Create(args[0], pagelog.CreateOptions{
-				PageSize: int(page), Align: int(align), MaxRecord: int64(maxRecord), MaxGroup: int64(maxGroup), MaxSize: int64(maxSize),
+				PageSize: int(min(page, math.MaxInt32)), Align: int(min(align, math.MaxInt32)),
+				MaxRecord: int64(maxRecord), MaxGroup: int64(maxGroup), MaxSize: int64(maxSize),
 			}, pagelog.Options{AllowAnyFileSystem: a.anyFileSystem})
 			if err != nil {
 				return err
