@@ -64,12 +64,7 @@ func draw(id *frame.Identity, env Env) error {
 // publish writes a whole empty log under a temporary name and gives it its own
 // in one step that never replaces: a crash leaves no log or a whole one.
 func publish(env Env, name string, id *frame.Identity) (disk.File, error) {
-	var b [8]byte
-	if _, err := io.ReadFull(env.Random, b[:]); err != nil {
-		return nil, fmt.Errorf("draw a temporary name: %w", err)
-	}
-	temp := tempPrefix(name) + hex.EncodeToString(b[:])
-	f, err := env.Dir.Create(temp)
+	f, temp, err := createTemp(env, name)
 	if err != nil {
 		return nil, noSpace("create a temporary file", err)
 	}
@@ -86,11 +81,35 @@ func publish(env Env, name string, id *frame.Identity) (disk.File, error) {
 	return f, nil
 }
 
-// writeEmpty makes f an empty log and locks it.
-func writeEmpty(f disk.File, id *frame.Identity, now int64) error {
-	if err := f.Lock(); err != nil {
-		return err
+// createTemp makes a temporary file and locks it. Before it is locked, another
+// creation of the same name may take it for left over and sweep it away; then
+// it is made again.
+func createTemp(env Env, name string) (f disk.File, temp string, err error) {
+	for {
+		var b [8]byte
+		if _, err := io.ReadFull(env.Random, b[:]); err != nil {
+			return nil, "", fmt.Errorf("draw a temporary name: %w", err)
+		}
+		temp = tempPrefix(name) + hex.EncodeToString(b[:])
+		if f, err = env.Dir.Create(temp); err != nil {
+			return nil, "", err
+		}
+		err = f.Lock()
+		named := false
+		if err == nil {
+			named, err = f.Named()
+		}
+		if err == nil && named {
+			return f, temp, nil
+		}
+		if cerr := f.Close(); cerr != nil || err != nil && !errors.Is(err, disk.ErrLocked) {
+			return nil, "", errors.Join(err, cerr)
+		}
 	}
+}
+
+// writeEmpty makes f an empty log.
+func writeEmpty(f disk.File, id *frame.Identity, now int64) error {
 	g := id.Geometry()
 	area := make([]byte, g.HeaderArea())
 	one := id.Encode()
