@@ -175,10 +175,10 @@ func (c *copier) slot(begin point) frame.Slot {
 		s.Epoch = max(s.Epoch, c.end.epoch)
 	}
 	s.Durable, s.Floor, s.Superseded = c.end.place(), begin.place(), 0
-	if s.Before.Offset >= c.end.end || s.Before.Offset < begin.end {
+	if s.Before.Offset < begin.end {
 		s.Before = frame.Place{}
 	}
-	if s.Check.Offset >= c.end.end || s.Check.Offset < begin.end {
+	if s.Check.Offset < begin.end {
 		s.Check, s.Before = s.Before, frame.Place{}
 	}
 	return s

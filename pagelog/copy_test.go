@@ -41,8 +41,8 @@ func TestCopy_L56_SameBytesUpToTheDurableEnd(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		end := c.durable.end
-		if report.End != end || report.Head != c.durable.rev || int64(len(made)) != end || !bytes.Equal(made[16384:], b[16384:end]) {
+		end := c.proven().end
+		if report.End != end || report.Head != c.proven().rev || int64(len(made)) != end || !bytes.Equal(made[16384:], b[16384:end]) {
 			t.Errorf("%s: %+v, %d bytes, want %d", name, report, len(made), end)
 		}
 		if r := check(t, made, 1); len(r.Findings) != 0 || r.LogID != c.id.LogID || r.Durable != end {

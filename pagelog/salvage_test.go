@@ -217,6 +217,18 @@ func TestSalvage_L52_RandomDamage(t *testing.T) {
 	}
 }
 
+// TestSalvage_L52_TornEndIsNotSaved: what an unacknowledged write left is not
+// history, whole groups behind its wrong page header included.
+func TestSalvage_L52_TornEndIsNotSaved(t *testing.T) {
+	c := shapes()["unsynced"]
+	b := c.bytes(0)
+	b[c.geo.PageStart(c.at.end)+9] ^= 1
+	report, _ := runSalvage(t, b, SalvageOptions{})
+	if !report.Source.Torn || report.Saved != 0 || report.Head != 6 {
+		t.Errorf("%+v", report)
+	}
+}
+
 // TestSalvage_L52_OpensForWriting: the new log is a log like any other.
 func TestSalvage_L52_OpensForWriting(t *testing.T) {
 	c := long(60)

@@ -157,7 +157,7 @@ func TestVerify_C18_TruncatedAnywhere(t *testing.T) {
 			if got, want := r.verdict(), recovered(b); got != want {
 				t.Fatalf("%s cut to %d: %s, recovery says %s\n%s", name, size, got, want, r.describe())
 			}
-			if int64(size) < c.durable.end && r.Sound() {
+			if int64(size) < max(c.slots[0].Durable.Offset, c.slots[1].Durable.Offset) && r.Sound() {
 				t.Fatalf("%s cut to %d: sound\n%s", name, size, r.describe())
 			}
 		}
@@ -276,6 +276,125 @@ func TestVerify_C34_PayloadIsNoStructure(t *testing.T) {
 	b[outer.start+20] ^= 1
 	if r := check(t, b, 1); r.intact() != "1-31 33-33 " {
 		t.Error(r.describe())
+	}
+}
+
+// TestVerify_C34_FakeThatEndsWhereHistoryGoesOn: a payload holds a group that is
+// whole where it lies and ends exactly where the next page's first group
+// begins. Only a digest that leads on would make it history.
+func TestVerify_C34_FakeThatEndsWhereHistoryGoesOn(t *testing.T) {
+	c := craft(4096, 8)
+	c.commit(60)
+	c.sync()
+	start := c.geo.Start(c.at.end)
+	payload := c.geo.PageStart(start) + 4096 - 40 - start - frame.GroupHeaderSize - frame.RecordHeaderSize
+	fake := craft(4096, 8)
+	fake.b = slices.Clone(c.b)
+	fake.at = point{end: start + frame.GroupHeaderSize + frame.RecordHeaderSize, rev: 1, digest: 1, epoch: 1}
+	fake.durable = fake.at
+	at := fake.at.end
+	fake.commit(int(payload) - frame.GroupHeaderSize - frame.RecordHeaderSize)
+	c.group(0, 0, slices.Clone(fake.b[at:fake.at.end]))
+	if fake.at.end != c.at.end {
+		t.Fatalf("the fake ends at %d, not %d", fake.at.end, c.at.end)
+	}
+	c.sync()
+	c.commit(10)
+	c.sync()
+	c.name()
+	b := c.bytes(0)
+	b[start+20] ^= 1
+	if r := check(t, b, 1); r.intact() != "1-1 3-3 " || len(r.Findings) != 1 {
+		t.Error(r.describe())
+	}
+}
+
+// TestVerify_C12_LaterHeaderIsEvidence: no slot names the end, the header of a
+// later commit does.
+func TestVerify_C12_LaterHeaderIsEvidence(t *testing.T) {
+	c := shapes()["unnamed"]
+	for i := range c.groups {
+		b := c.bytes(0)
+		b[c.groups[i].start+20] ^= 1
+		want := ClassCorrupt
+		if i == len(c.groups)-1 {
+			want = ClassTorn // nothing says that the last one was acknowledged
+		}
+		if r := check(t, b, 1); r.verdict() != want {
+			t.Errorf("group %d: %s", i, r.describe())
+		}
+	}
+}
+
+func TestVerify_ProvenEndInsideAGroup(t *testing.T) {
+	c := craft(4096, 8)
+	for range 5 {
+		c.commit(100)
+	}
+	c.durable.end = c.groups[2].end - 16
+	c.commit(1)
+	b := c.bytes(0)
+	if r := check(t, b, 1); r.verdict() != ClassCorrupt || recovered(b) != ClassCorrupt || r.Findings[0].Offset != c.durable.end {
+		t.Errorf("recovery says %s: %s", recovered(b), r.describe())
+	}
+}
+
+// TestVerify_WholeGroupOfAnotherHistory: at the end of the log lies a whole group
+// that does not carry on. If the newest writer wrote it, something is lost
+// before it; if a later writer came after it, it is what that one cut off.
+func TestVerify_WholeGroupOfAnotherHistory(t *testing.T) {
+	c := craft(4096, 8)
+	c.commit(10)
+	c.sync()
+	c.name()
+	c.at.digest++
+	c.commit(10)
+	b := c.bytes(0)
+	if r := check(t, b, 1); r.verdict() != ClassCorrupt || recovered(b) != ClassCorrupt {
+		t.Errorf("recovery says %s: %s", recovered(b), r.describe())
+	}
+	c.at.epoch = 2
+	c.commit(10)
+	b = c.bytes(0)
+	if r := check(t, b, 1); r.verdict() != ClassTorn || recovered(b) != ClassTorn {
+		t.Errorf("cut off: recovery says %s: %s", recovered(b), r.describe())
+	}
+}
+
+// TestVerify_StretchesAreStitched breaks history in every way at every group:
+// also where one worker's stretch meets the next one's.
+func TestVerify_StretchesAreStitched(t *testing.T) {
+	const groups = 60
+	breaks := map[string]func(c *crafted){
+		"digest":   func(c *crafted) { c.at.digest++ },
+		"revision": func(c *crafted) { c.at.rev++ },
+		"epoch":    func(c *crafted) { c.at.epoch-- },
+		"padding":  func(c *crafted) { c.b[len(c.b)-1] ^= 1 },
+		"slot":     func(c *crafted) { c.slots[0].Durable.Offset = c.at.end + 8 },
+		"in step":  func(c *crafted) {},
+	}
+	for name, hurt := range breaks {
+		for i := 1; i < groups; i++ {
+			c := craft(4096, 512)
+			c.at.epoch = 9
+			for j := range groups {
+				if j == i {
+					hurt(c)
+				}
+				c.commit(650)
+				c.sync()
+			}
+			c.slots[1].Durable = c.at.place()
+			c.slots[1].Epoch = 9
+			b := c.bytes(0)
+			one := check(t, b, 1)
+			if one.Sound() != (name == "in step") {
+				t.Fatalf("%s before group %d: %s", name, i, one.describe())
+			}
+			if many := check(t, b, 3); !reflect.DeepEqual(one, many) {
+				t.Fatalf("%s before group %d: 3 workers: %s\none: %s", name, i, many.describe(), one.describe())
+			}
+		}
 	}
 }
 

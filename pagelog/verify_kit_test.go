@@ -136,6 +136,24 @@ func (c *crafted) name() {
 	*old = s
 }
 
+// proven returns the end that slots and headers prove durable, as a point
+// without a digest.
+func (c *crafted) proven() point {
+	p := point{end: c.geo.HeaderArea()}
+	for i := range c.slots {
+		p.end = max(p.end, c.slots[i].Durable.Offset)
+	}
+	for _, g := range c.groups {
+		p.end = max(p.end, g.DurableEnd)
+	}
+	for _, g := range c.groups {
+		if g.end <= p.end && !g.Derived() {
+			p.rev = g.Revision
+		}
+	}
+	return p
+}
+
 // bytes returns the file, with a tail of zeros ahead.
 func (c *crafted) bytes(tail int) []byte {
 	b := append(slices.Clone(c.b), make([]byte, tail)...)
@@ -195,8 +213,14 @@ func shapes() map[string]*crafted {
 	unsynced.derived(100)
 	unsynced.commit(5000)
 
+	unnamed := craft(4096, 8)
+	for range 7 {
+		unnamed.commit(30)
+		unnamed.sync()
+	}
+
 	return map[string]*crafted{
-		"durable": durable, "pages": pages, "derived": derived, "unsynced": unsynced, "empty": craft(4096, 8),
+		"unnamed": unnamed, "durable": durable, "pages": pages, "derived": derived, "unsynced": unsynced, "empty": craft(4096, 8),
 	}
 }
 

@@ -42,7 +42,7 @@ func startStretches(v *verifier) *stretches {
 	jobs := make(chan *stretch)
 	cut := cutter{
 		geo: v.geo, from: v.geo.Start(v.walk.at.end), length: max(v.plan.stretch, v.geo.PageSize()),
-		win: window{r: v.r, limit: v.size, chunk: frame.PageHeaderSize}, marks: v.marks,
+		win: window{r: v.r, limit: v.size, chunk: frame.PageHeaderSize}, marks: slices.Clone(v.marks),
 	}
 	s.running.Go(func() {
 		defer close(s.ordered)
@@ -115,7 +115,7 @@ func (c *cutter) next() *stretch {
 func (s *stretch) walk(w *walker) error {
 	defer w.win.drop()
 	w.win.limit = s.limit
-	if err := w.trust(s.from); err != nil {
+	if err := trustPage(w, s.from); err != nil {
 		return notFault(err)
 	}
 	s.first = w.at
@@ -181,14 +181,15 @@ func (v *verifier) adopt(s *stretch) error {
 	if badPage, err := v.geo.CheckGap(gap, at.end, at.rev); badPage != 0 || err != nil {
 		return nil // the walk says so
 	}
-	for i, m := range v.marks {
-		if m.seen {
-			continue
-		}
+	for _, m := range v.marks {
 		if !m.isStart && at.end < m.place.Offset && m.place.Offset <= s.from {
 			return nil // it lies between groups: the walk says so
 		}
-		v.marks[i] = s.marks[i]
+	}
+	for i := range v.marks {
+		if !v.marks[i].seen && s.marks[i].seen {
+			v.marks[i] = s.marks[i]
+		}
 	}
 	v.epoch = max(v.epoch, s.epoch)
 	v.counts.plus(s.counts)

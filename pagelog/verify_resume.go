@@ -31,9 +31,11 @@ func (v *verifier) corrupt(f *fault) (goOn bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if next.end == 0 {
+	start := v.geo.Start(next.end)
+	if next.end == 0 || start <= v.resumed { // the same place twice: the file changes under us
 		return false, v.pagesBetween(ClassCorrupt, from, v.proven)
 	}
+	v.resumed = start
 	if err := v.pagesBetween(ClassCorrupt, from, next.end); err != nil {
 		return false, err
 	}
@@ -67,7 +69,7 @@ func (v *verifier) resumeBehind(f *fault) (point, error) {
 	probe := walker{geo: v.geo, win: window{r: v.r, limit: v.size, chunk: readChunk}}
 	h := f.header
 	if f.complete || v.inGap(f) {
-		err := notFault(probe.trust(start))
+		err := notFault(trustPage(&probe, start))
 		return probe.at, err
 	}
 	if h != nil {
@@ -99,7 +101,7 @@ func (v *verifier) resumeAtPage(probe *walker) (point, error) {
 			continue
 		}
 		start := page + int64(h.First)
-		err = probe.trust(start)
+		err = trustPage(probe, start)
 		var f *fault
 		switch {
 		case err == nil && start < v.proven:
@@ -122,6 +124,17 @@ func notFault(err error) error {
 	var f *fault
 	if errors.As(err, &f) {
 		return nil
+	}
+	return err
+}
+
+// trustPage puts the walker before a group that starts at start, as trust does,
+// and before the header of its page, if the group begins right behind that: so
+// the walk checks it.
+func trustPage(w *walker, start int64) error {
+	err := w.trust(start)
+	if err == nil && w.at.end == start && start%w.geo.PageSize() == frame.PageHeaderSize {
+		w.at.end -= frame.PageHeaderSize
 	}
 	return err
 }
@@ -177,7 +190,7 @@ func (v *verifier) rejoin(next point) (point, error) {
 			return point{}, err
 		} else if ok {
 			probe.win.drop()
-			err := notFault(probe.trust(off))
+			err := notFault(trustPage(&probe, off))
 			return probe.at, err
 		}
 		left--
@@ -188,13 +201,13 @@ func (v *verifier) rejoin(next point) (point, error) {
 // leads reports whether the groups from off on lead to next.
 func (v *verifier) leads(w *walker, off int64, next point) (bool, error) {
 	w.win.drop()
-	err := w.trust(off)
+	err := trustPage(w, off)
 	for err == nil {
 		switch {
-		case w.at.rev < v.walk.at.rev, next.end != 0 && w.at.end > next.end:
+		case next.end != 0 && w.at.end > v.geo.Start(next.end):
 			return false, nil
-		case w.at.end == off:
-		case next.end != 0 && v.geo.Start(w.at.end) == next.end:
+		case w.at.end <= off:
+		case next.end != 0 && v.geo.Start(w.at.end) == v.geo.Start(next.end):
 			return w.at.rev == next.rev && w.at.digest == next.digest && w.at.epoch <= next.epoch, nil
 		case next.end == 0 && v.head.slotConfirms(w.at, w.at.end):
 			return true, nil

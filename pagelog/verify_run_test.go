@@ -204,6 +204,70 @@ func TestVerify_BesideALiveWriter(t *testing.T) {
 	}
 }
 
+// changedFile is a file that another writer opens, under a new epoch, between
+// the first time its header is read and the second.
+type changedFile struct {
+	memFile
+	before, after []byte
+	headers       int
+}
+
+func (f *changedFile) ReadAt(p []byte, off int64) (int, error) {
+	f.b = f.before
+	if off == 0 {
+		f.headers++
+	}
+	if f.headers > 2 || f.headers == 2 && len(p) == frame.SlotSize { // each check reads the header area twice
+		f.b = f.after
+	}
+	return f.memFile.ReadAt(p, off)
+}
+
+// TestVerify_AnotherWriterOpens: what looks like damage while another writer
+// opens the log is looked at again.
+func TestVerify_AnotherWriterOpens(t *testing.T) {
+	c := long(30)
+	before := c.bytes(0)
+	before[c.groups[10].start+8] ^= 1
+	for i := range c.slots {
+		c.slots[i].Epoch++
+	}
+	f := &changedFile{before: before, after: c.bytes(0)}
+	f.b = before
+	r, err := verifyFile(context.Background(), f, VerifyOptions{}, plan{workers: 1, stretch: 4096})
+	if err != nil || len(r.Findings) != 0 || r.Head != c.at.rev {
+		t.Errorf("%s %v", r.describe(), err)
+	}
+}
+
+// inFlight is a file in which one byte is not there yet when it is first read.
+type inFlight struct {
+	memFile
+	off  int64
+	seen bool
+}
+
+func (f *inFlight) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.memFile.ReadAt(p, off)
+	if !f.seen && off <= f.off && f.off < off+int64(n) && off > 0 {
+		f.seen = true
+		p[f.off-off] = 0
+	}
+	return n, err
+}
+
+// TestVerify_ReadsAgainBeforeItSaysCorrupt: a group that was in flight when it
+// was read, and acknowledged when that was asked, is read once more.
+func TestVerify_ReadsAgainBeforeItSaysCorrupt(t *testing.T) {
+	c := long(30)
+	f := &inFlight{off: c.groups[20].start}
+	f.b = c.bytes(0)
+	r, err := verifyFile(context.Background(), f, VerifyOptions{}, plan{workers: 1, stretch: 4096})
+	if err != nil || !f.seen || len(r.Findings) != 0 || r.Head != c.at.rev {
+		t.Errorf("%s %v", r.describe(), err)
+	}
+}
+
 func verifyPath(t testing.TB, path string, workers int) VerifyReport {
 	t.Helper()
 	d, err := disk.OpenDir(filepath.Dir(path))

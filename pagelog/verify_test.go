@@ -11,7 +11,7 @@ import (
 func TestVerify_SoundShapes(t *testing.T) {
 	for name, c := range shapes() {
 		r := check(t, c.bytes(5000), 1)
-		if !r.Sound() || len(r.Findings) != 0 || r.Head != c.at.rev || r.End != c.at.end || r.Durable != c.durable.end {
+		if !r.Sound() || len(r.Findings) != 0 || r.Head != c.at.rev || r.End != c.at.end || r.Durable != c.proven().end {
 			t.Errorf("%s: %s", name, r.describe())
 		}
 	}

@@ -52,6 +52,7 @@ type verifier struct {
 	marks    []mark  // what the slots name
 	anchors  []point // places between groups, some megabytes apart
 	begun    point   // where the current intact stretch of history begins
+	resumed  int64   // start of the group at which the walk went on behind damage
 	gap      bool    // history is interrupted before the next group
 	sound    *point  // end of the sound prefix, once something behind it is corrupt
 }
