@@ -4,12 +4,15 @@
 //
 // A checkpoint is the first record, of kind frame.KindCheckpoint, of a derived
 // group; the host's blob, if it gave one, is the second, of kind
-// frame.KindBlob. Decoding an encoded checkpoint and encoding it again gives
-// the same bytes; anything else is refused.
+// frame.KindBlob. It lists the runs of the keyed index, whose pieces are
+// records of kind frame.KindIndexRun in derived groups before it (run.go).
+// Decoding an encoded checkpoint and encoding it again gives the same bytes;
+// anything else is refused.
 package checkpoint
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/tidemark-log/tidemark/frame"
 )
@@ -21,7 +24,7 @@ const Version = 1
 // MaxBlob bounds the host's blob in bytes.
 const MaxBlob = 16 << 20
 
-// Size is the length of the record in bytes.
+// Size is the length in bytes of the record's fixed part; the runs follow.
 const Size = 192
 
 // Byte layout, little-endian. The comment begins with the field's size.
@@ -36,7 +39,29 @@ const (
 	cpRun        = 112 // 32 hash of the run, as in the slot
 	cpGeneration = 144 // 8 file generation, as in the slot
 	cpFeatures   = 152 // 24 features turned on after creation, as in the slot
-	cpReserved   = 176 // 16 zero
+	cpSince      = 176 // 8 keys of commits up to this revision may be missing from the index
+	cpNextRun    = 184 // 8 number of the next run
+)
+
+// Byte layout of a run in the list.
+const (
+	runNumber   = 0  // 8 number of the run
+	runLevel    = 8  // 1 level
+	runRole     = 9  // 1 role: 0 main, 1 incoming, 2 building
+	runReserved = 10 // 2 zero
+	runExtents  = 12 // 4 extents that follow
+	runEntries  = 16 // 8 entries
+	runLast     = 24 // 8 first eight bytes of the last hash, as a number
+	runSize     = 32
+)
+
+// Byte layout of an extent in the list.
+const (
+	extOffset   = 0  // 8 start of the group that holds the piece
+	extFirst    = 8  // 8 first eight bytes of its first hash, as a number
+	extBlocks   = 16 // 4 blocks
+	extReserved = 20 // 4 zero
+	extentSize  = 24
 )
 
 // Checkpoint repeats what the slots hold, and says where history can be taken
@@ -50,11 +75,20 @@ type Checkpoint struct {
 	Run        [32]byte
 	Generation uint64
 	Features   frame.Features
+	Index      Index
+}
+
+// Index is the keyed index as a checkpoint knows it: every key of the commits
+// after Since, up to the checkpoint's revision, is in a run.
+type Index struct {
+	Since   uint64
+	NextRun uint64
+	Runs    []Run // by level; of one level incoming before main, the newest first
 }
 
 // Encode returns the record's bytes.
 func (c *Checkpoint) Encode() []byte {
-	b := make([]byte, Size)
+	b := make([]byte, Size, Size+c.Index.size())
 	le := binary.LittleEndian
 	le.PutUint32(b[cpVersion:], Version)
 	putPlace(b[cpResume:], c.Resume)
@@ -67,6 +101,36 @@ func (c *Checkpoint) Encode() []byte {
 	le.PutUint64(b[cpFeatures:], c.Features.Compat)
 	le.PutUint64(b[cpFeatures+8:], c.Features.ReadOnly)
 	le.PutUint64(b[cpFeatures+16:], c.Features.Incompat)
+	le.PutUint32(b[cpRuns:], uint32(len(c.Index.Runs)))
+	le.PutUint64(b[cpSince:], c.Index.Since)
+	le.PutUint64(b[cpNextRun:], c.Index.NextRun)
+	for i := range c.Index.Runs {
+		b = c.Index.Runs[i].append(b)
+	}
+	return b
+}
+
+// size returns the bytes that the list of runs takes.
+func (x *Index) size() int {
+	n := 0
+	for i := range x.Runs {
+		n += runSize + extentSize*len(x.Runs[i].Extents)
+	}
+	return n
+}
+
+func (r *Run) append(b []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, r.Number)
+	b = append(b, r.Level, byte(r.Role), 0, 0)
+	b = le.AppendUint32(b, uint32(len(r.Extents)))
+	b = le.AppendUint64(b, r.Entries)
+	b = le.AppendUint64(b, r.Last)
+	for _, x := range r.Extents {
+		b = le.AppendUint64(b, uint64(x.Offset))
+		b = le.AppendUint64(b, x.First)
+		b = le.AppendUint64(b, uint64(x.Blocks))
+	}
 	return b
 }
 
@@ -80,11 +144,8 @@ func Decode(b []byte) (Checkpoint, error) {
 	if le.Uint32(b[cpVersion:]) != Version {
 		return Checkpoint{}, frame.ErrUnsupported
 	}
-	if len(b) != Size || le.Uint32(b[cpRuns:]) != 0 {
+	if len(b) < Size {
 		return Checkpoint{}, frame.ErrField
-	}
-	if !frame.IsZero(b[cpReserved:Size]) {
-		return Checkpoint{}, frame.ErrPadding
 	}
 	c := Checkpoint{
 		Resume: place(b[cpResume:]), Previous: place(b[cpPrevious:]), Blob: place(b[cpBlob:]), Floor: place(b[cpFloor:]),
@@ -98,7 +159,67 @@ func Decode(b []byte) (Checkpoint, error) {
 			return Checkpoint{}, frame.ErrField
 		}
 	}
-	return c, nil
+	c.Index.Since, c.Index.NextRun = le.Uint64(b[cpSince:]), le.Uint64(b[cpNextRun:])
+	if c.Index.Since > math.MaxInt64 || c.Index.NextRun > MaxRuns {
+		return Checkpoint{}, frame.ErrField
+	}
+	return c, c.Index.decode(b[Size:], le.Uint32(b[cpRuns:]))
+}
+
+// decode reads the list of n runs, which is all of b.
+func (x *Index) decode(b []byte, n uint32) error {
+	for range n {
+		var r Run
+		rest, err := r.decode(b)
+		if err != nil {
+			return err
+		}
+		if r.Number >= x.NextRun {
+			return frame.ErrField
+		}
+		x.Runs, b = append(x.Runs, r), rest
+	}
+	if len(b) != 0 {
+		return frame.ErrField
+	}
+	return nil
+}
+
+// decode reads one run and returns what follows it.
+func (r *Run) decode(b []byte) (rest []byte, err error) {
+	le := binary.LittleEndian
+	if len(b) < runSize {
+		return nil, frame.ErrField
+	}
+	n := int64(le.Uint32(b[runExtents:]))
+	*r = Run{
+		Number: le.Uint64(b[runNumber:]), Level: b[runLevel], Role: Role(b[runRole]),
+		Entries: le.Uint64(b[runEntries:]), Last: le.Uint64(b[runLast:]),
+	}
+	if !frame.IsZero(b[runReserved:runExtents]) {
+		return nil, frame.ErrPadding
+	}
+	if b = b[runSize:]; r.Level > MaxLevel || r.Role >= roles || n == 0 || n*extentSize > int64(len(b)) {
+		return nil, frame.ErrField
+	}
+	r.Extents = make([]Extent, n)
+	blocks, first := uint64(0), uint64(0)
+	for i := range r.Extents {
+		x := &r.Extents[i]
+		*x = Extent{int64(le.Uint64(b[extOffset:])), le.Uint64(b[extFirst:]), le.Uint32(b[extBlocks:])}
+		if !frame.IsZero(b[extReserved:extentSize]) {
+			return nil, frame.ErrPadding
+		}
+		if x.Offset <= 0 || x.First < first || x.Blocks == 0 || x.Blocks > MaxPieceBlocks {
+			return nil, frame.ErrField
+		}
+		blocks, first = blocks+uint64(x.Blocks), x.First
+		b = b[extentSize:]
+	}
+	if r.Last < first || r.Entries > blocks*BlockEntries || r.Entries <= (blocks-1)*BlockEntries {
+		return nil, frame.ErrField
+	}
+	return b, nil
 }
 
 func putPlace(b []byte, p frame.Place) {

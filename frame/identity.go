@@ -47,8 +47,13 @@ type Ancestor struct {
 // stops everything.
 type Features struct{ Compat, ReadOnly, Incompat uint64 }
 
-// Features of format version 1: none yet.
-var known Features
+// FeatureKeys, a compatible feature, says that commits may have records of kind
+// KindIndexKey. A slot or checkpoint without it says that no commit up to there
+// has.
+const FeatureKeys = 1
+
+// Features of format version 1.
+var known = Features{Compat: FeatureKeys}
 
 // UnknownIncompat returns the incompatible features this version lacks.
 func (f Features) UnknownIncompat() uint64 { return f.Incompat &^ known.Incompat }

@@ -3,6 +3,7 @@ package pagelog
 import (
 	"fmt"
 
+	"github.com/tidemark-log/tidemark/checkpoint"
 	"github.com/tidemark-log/tidemark/frame"
 )
 
@@ -26,6 +27,8 @@ type Batch struct {
 	body    []byte
 	count   int
 	largest int // stored or raw bytes of the largest record
+	keys    []batchKey
+	entries []checkpoint.Entry // of the keys, for the commit
 	err     error
 	ticket  *Ticket // of the last commit
 	own     *Ticket // that Log.Commit uses again; nil: none yet
@@ -74,7 +77,7 @@ func (b *Batch) Size() int64 { return frame.GroupHeaderSize + int64(len(b.body))
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.detach()
-	b.body, b.count, b.largest, b.err = b.body[:0], 0, 0, nil
+	b.body, b.count, b.largest, b.err, b.keys = b.body[:0], 0, 0, nil, b.keys[:0]
 }
 
 // detach leaves the memory of a commit whose outcome nobody waited for to the
@@ -85,6 +88,7 @@ func (b *Batch) detach() {
 	}
 	b.ticket, b.own = nil, nil
 	b.body = append([]byte(nil), b.body...)
+	b.entries = nil
 }
 
 // check holds the batch against the limits recorded in the log. Everything it

@@ -37,6 +37,9 @@ type checkpoints struct {
 	size int64       // bytes of the last one
 	blob frame.Place // the host's last blob; zero: there is none
 	made []made      // by the write under way
+
+	index    checkpoint.Index // as the last one lists it
+	features frame.Features   // as the last one has them
 }
 
 // checkpointCommits is how many commits call for a checkpoint, however small.
@@ -70,13 +73,23 @@ func (c *checkpoints) adopt(cp *checkpoint.Checkpoint, start, end int64, h *fram
 	c.last = made{frame.Place{Offset: start, Revision: h.Revision, Digest: h.Digest}, end}
 	c.from = point{end: end, rev: h.Revision}
 	c.size, c.blob = end-start, cp.Blob
+	c.index, c.features = cp.Index, cp.Features
 }
 
-// addCheckpoint lays out a checkpoint behind head.
+// addCheckpoint lays out a checkpoint behind head, and before it the keys that
+// no run holds yet.
 func (l *Log) addCheckpoint(c *checkpoints, head point, b *blob, now int64) point {
+	if err := l.indexer.flush(l.index, l.placeIn(&head, now)); err != nil {
+		panic("internal error: laying out a piece failed: " + err.Error())
+	}
+	l.indexer.credit++ // so that merges go on where no keys are added
 	cp := checkpoint.Checkpoint{
 		Resume: head.place(), Previous: c.last.group, Blob: c.blob, Floor: l.slots.cur.Floor,
-		Fence: l.slots.cur.Fence, Run: l.slots.cur.Run, Generation: l.slots.cur.Generation, Features: l.slots.cur.Features,
+		Fence: l.slots.cur.Fence, Run: l.slots.cur.Run, Generation: l.slots.cur.Generation, Features: l.features,
+		Index: l.indexer.listed(l.index),
+	}
+	if len(l.indexer.keys) > 0 {
+		cp.Features.Compat |= frame.FeatureKeys
 	}
 	start := l.geo.Start(head.end)
 	count := uint32(1)
@@ -92,11 +105,7 @@ func (l *Log) addCheckpoint(c *checkpoints, head point, b *blob, now int64) poin
 	if b != nil {
 		body = frame.AppendRecord(body, frame.KindBlob, 0, frame.Plain, b.data)
 	}
-	h := frame.GroupHeader{
-		Flags: frame.FlagDerived, Count: count, Revision: head.rev, Body: int64(len(body)),
-		Prev: head.digest, Epoch: head.epoch, Time: now,
-	}
-	h.Digest = h.ChainDigest(body)
+	h := derivedHeader(head, body, count, now)
 	head.end = l.builder.Add(&h, body)
 	c.adopt(&cp, start, head.end, &h)
 	c.made = append(c.made, c.last)
@@ -200,9 +209,8 @@ func peek(r io.ReaderAt, g *frame.Geometry, p frame.Place, proven int64) (cp che
 	if !g.MayStart(p.Offset) {
 		return cp, 0, false, nil
 	}
-	const first = frame.GroupHeaderSize + frame.RecordHeaderSize + checkpoint.Size
-	raw := make([]byte, first+frame.PageHeaderSize)
-	n, err := r.ReadAt(raw, p.Offset)
+	var raw [frame.GroupHeaderSize]byte
+	n, err := r.ReadAt(raw[:], p.Offset)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return cp, 0, false, fmt.Errorf("read at offset %d: %w", p.Offset, err)
 	}
@@ -211,15 +219,25 @@ func peek(r io.ReaderAt, g *frame.Geometry, p frame.Place, proven int64) (cp che
 		return cp, 0, false, nil
 	}
 	end = g.End(p.Offset, h.Body)
-	if end < 0 || end > proven || h.Body < first-frame.GroupHeaderSize || n < len(raw) && end > p.Offset+int64(n) {
+	if end < 0 || end > proven {
 		return cp, 0, false, nil
 	}
-	body, _ := g.Gather(raw[:min(int64(n), end-p.Offset)], &h, p.Offset)
-	if len(body) < first-frame.GroupHeaderSize {
-		return cp, 0, false, nil
+	body := runReader{file: r, geo: g}
+	record, err := body.record(p.Offset, h.Body)
+	if err != nil {
+		return cp, 0, false, onlyRead(err)
 	}
-	cp, ok = firstRecord(body[:first-frame.GroupHeaderSize])
+	cp, ok = firstRecord(record)
 	return cp, end, ok, nil
+}
+
+// onlyRead returns what the file system said, and nil for what is wrong with
+// the bytes.
+func onlyRead(err error) error {
+	if errors.Is(err, errEnd) || errors.Is(err, frame.ErrField) {
+		return nil
+	}
+	return err
 }
 
 func firstRecord(body []byte) (checkpoint.Checkpoint, bool) {

@@ -146,6 +146,9 @@ func (l *Log) write() {
 	next, checks, rejected, err := l.put(batch, head, durableEnd)
 	l.mu.Lock()
 	l.writing = false
+	if rejected != nil || l.cause != nil || err != nil {
+		l.indexer.forget()
+	}
 	switch {
 	case rejected != nil && len(batch) > 1 && l.cause == nil:
 		l.takeBack(batch)
@@ -160,6 +163,7 @@ func (l *Log) write() {
 		l.checks = checks
 		l.made = append(l.made, checks.made...)
 		l.checks.made = nil
+		l.adoptKeys(next)
 		l.written(batch, next)
 	}
 	clear(batch)
@@ -202,18 +206,17 @@ func (l *Log) takeBack(batch []*Ticket) {
 // put lays the groups of batch out behind head and writes them with one write.
 // rejected is an error from before the first group byte; err is from after it.
 func (l *Log) put(batch []*Ticket, head point, durableEnd int64) (next point, checks checkpoints, rejected, err error) {
-	next, checks = l.layOut(batch, head)
-	if next.end == head.end {
-		return next, checks, nil, nil // nothing but syncs
+	next, checks, rejected = l.prepare(batch, head, durableEnd)
+	if rejected != nil && l.indexer.optional() { // what can wait must not be what does not fit
+		l.indexer.forget()
+		l.indexer.lean = true
+		next, checks, rejected = l.prepare(batch, head, durableEnd)
+		l.indexer.lean = false
 	}
-	if limit := int64(l.id.MaxSize); limit > 0 && l.geo.WriteEnd(next.end) > limit {
-		return next, checks, fmt.Errorf("%w: the log would grow over its maximum size of %d bytes", ErrNoSpace, limit), nil
+	if rejected != nil || next.end == head.end {
+		return next, checks, rejected, nil // or nothing but syncs
 	}
 	b := l.builder
-	b.Seal(durableEnd)
-	if err := l.space.reserve(b.Offset(), b.Offset()+int64(len(b.Bytes()))); err != nil {
-		return next, checks, noSpace("reserve space", err), nil
-	}
 	if _, err := l.file.WriteAt(b.Bytes(), b.Offset()); err != nil {
 		return next, checks, nil, fmt.Errorf("write: %w", err)
 	}
@@ -224,23 +227,51 @@ func (l *Log) put(batch []*Ticket, head point, durableEnd int64) (next point, ch
 	return next, checks, nil, l.attached(l.space.reserved)
 }
 
+// prepare lays the groups of batch out and sees to it that there is room for
+// them. Its error is a rejection.
+func (l *Log) prepare(batch []*Ticket, head point, durableEnd int64) (next point, checks checkpoints, err error) {
+	next, checks = l.layOut(batch, head)
+	if next.end == head.end {
+		return next, checks, nil
+	}
+	if limit := int64(l.id.MaxSize); limit > 0 && l.geo.WriteEnd(next.end) > limit {
+		return next, checks, fmt.Errorf("%w: the log would grow over its maximum size of %d bytes", ErrNoSpace, limit)
+	}
+	b := l.builder
+	b.Seal(durableEnd)
+	if err := l.space.reserve(b.Offset(), b.Offset()+int64(len(b.Bytes()))); err != nil {
+		return next, checks, noSpace("reserve space", err)
+	}
+	return next, checks, nil
+}
+
 // layOut puts the groups of batch, and a checkpoint if one is due, into the
 // builder and fills in what the tickets will say.
 func (l *Log) layOut(batch []*Ticket, head point) (point, checkpoints) {
 	l.builder.Reset(head.end, head.rev)
+	l.indexer.begin()
 	checks := l.checks
 	now := l.env.Now()
 	for _, t := range batch {
+		start := l.geo.Start(head.end)
 		switch {
 		case t.count > 0:
 			head = l.add(&head, t, now)
+			l.indexer.add(t.keys, head.rev, start)
 		case t.blob != nil:
 			head = l.addCheckpoint(&checks, head, t.blob, now)
+		case t.piece != nil:
+			t.placed = start
+			head = l.addDerived(head, t.piece, 1, now)
+		case t.swap != nil:
+			l.indexer.swap(l.index, t.swap)
+			head = l.addCheckpoint(&checks, head, nil, now)
 		}
 		t.end = head.end
 		t.commit = Commit{Revision: head.rev, Digest: cursor.Digest(head.digest), Count: t.count, Durable: !t.completeOnly()}
 	}
-	if checks.due(head, l.opts.CheckpointEvery) {
+	l.indexer.merges(l.index, l.placeIn(&head, now))
+	if !l.indexer.lean && (checks.due(head, l.opts.CheckpointEvery) || l.indexer.due(l.index)) {
 		head = l.addCheckpoint(&checks, head, nil, now)
 	}
 	return head, checks
@@ -352,6 +383,7 @@ func (l *Log) acknowledge(target point) {
 // held, so no sync runs; mu is released during the write.
 func (l *Log) nameDurable() {
 	durable := l.durable
+	l.slots.cur.Features = l.features
 	l.mu.Unlock()
 	err := l.slots.name(durable.place())
 	l.mu.Lock()

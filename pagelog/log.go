@@ -30,6 +30,7 @@ type Log struct {
 	builder *frame.Builder
 	space   space
 	checks  checkpoints
+	indexer indexer
 
 	// What only the syncing role touches.
 	slots slots
@@ -53,6 +54,10 @@ type Log struct {
 	quiet   chan struct{} // closed when closing and nothing is under way
 	changed chan struct{} // closed and replaced when the head moves, if somebody waits
 	stats   Stats
+
+	index      *index         // has its own lock; the writing role changes it
+	features   frame.Features // turned on after creation; the writing role changes it, under mu
+	reindexing sync.Mutex
 }
 
 // Commit says what one commit became.
@@ -79,6 +84,9 @@ func (l *Log) start(r *recovery) {
 	l.named = l.slots.cur.Durable.Offset
 	l.Reader.begin = pointAt(l.slots.cur.Floor)
 	l.checks = r.checks
+	l.features = l.slots.cur.Features
+	l.index = r.index
+	l.indexer.merge.reader = runReader{file: l.file, geo: l.geo}
 	l.space = space{
 		file: l.file, zeroAhead: l.zeroAhead, most: int64(l.id.MaxSize), zeroed: l.head.end, reserved: l.head.end,
 	}
@@ -163,6 +171,7 @@ func (l *Log) nameHead() error {
 	if l.named == l.durable.end && l.slots.allSynced() {
 		return nil
 	}
+	l.slots.cur.Features = l.features
 	if err := l.slots.name(l.durable.place()); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type Reader struct {
 	live *Log // the writer in this process; nil: another one's, or none
 
 	directory directory
+	lookups   lookups
 
 	mu    sync.Mutex
 	view  view  // what was last seen of the file; not used for a live log

@@ -62,7 +62,9 @@ type recovery struct {
 	bad     []badPage
 	stop    *fault      // why the walk ended
 	checks  checkpoints // the last one in the file
-	dirtEnd int64       // behind the last byte that is not zero
+	keyed   bool        // a commit that was passed has keys
+	index   *index
+	dirtEnd int64 // behind the last byte that is not zero
 	report  Report
 }
 
@@ -168,6 +170,8 @@ func (r *recovery) passed(p *passed) error {
 	r.raise(p.DurableEnd)
 	if p.Derived() {
 		r.checks.passed(p)
+	} else {
+		r.keyed = r.keyed || hasKeys(p.body)
 	}
 	if p.badPage != 0 {
 		r.bad = append(r.bad, badPage{p.badPage, p.before})
@@ -268,6 +272,10 @@ func (r *recovery) settle(slots *slots) error {
 	if err := r.findCheckpoint(at); err != nil {
 		return err
 	}
+	if err := r.findKeys(at); err != nil {
+		return err
+	}
+	slots.cur.Check, slots.cur.Features = r.named(), r.features()
 	r.epoch++
 	floor := r.above[0]
 	if n := at.end - r.proven; n > 0 {

@@ -300,6 +300,7 @@ func (s *salvager) writeHeader(out disk.File) error {
 	slot := frame.Slot{
 		Epoch: max(s.at.epoch, 1), Durable: s.at.place(), Floor: begin.place(), Generation: 1, Time: s.id.Created,
 	}
+	slot.Features.Compat = frame.FeatureKeys // for all that is known
 	if newest := s.head.newest(); newest != nil {
 		slot.Features = newest.Features
 		if s.checks[1] {

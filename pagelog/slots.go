@@ -38,7 +38,7 @@ func (s *slots) open(f disk.File, h *header, epoch uint64, floor frame.Place) er
 	if newest := h.newest(); newest != nil {
 		s.cur = *newest
 	} else {
-		s.cur = frame.Slot{Floor: h.begin().place()}
+		s.cur = frame.Slot{Floor: h.begin().place(), Check: s.cur.Check, Features: s.cur.Features}
 	}
 	s.now = now
 	s.cur.Writer, s.cur.Epoch, s.cur.Durable = writer, epoch, floor

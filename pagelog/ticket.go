@@ -6,21 +6,26 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/tidemark-log/tidemark/checkpoint"
 	"github.com/tidemark-log/tidemark/frame"
 )
 
 // Ticket follows one submitted batch to its outcome.
 type Ticket struct {
 	log   *Log
-	body  []byte        // records of the commit, which nobody changes while it is in flight
-	count int           // records; 0: a sync or a checkpoint is asked for
-	later bool          // acknowledged before it is durable
-	blob  *blob         // a checkpoint is asked for
-	wake  chan struct{} // holds at most one signal: look again
+	body  []byte             // records of the commit, which nobody changes while it is in flight
+	count int                // records; 0: a sync or a checkpoint is asked for
+	later bool               // acknowledged before it is durable
+	blob  *blob              // a checkpoint is asked for
+	piece []byte             // a piece of an index run is to be written, see placed
+	swap  *levels            // the index from now on; a checkpoint follows
+	keys  []checkpoint.Entry // of the commit, without its revision
+	wake  chan struct{}      // holds at most one signal: look again
 
 	state   atomic.Int32
 	waiting bool // somebody is in Wait; guarded by log.mu
 	end     int64
+	placed  int64 // where the group of a piece starts
 	commit  Commit
 	err     error
 }
@@ -41,7 +46,7 @@ func (t *Ticket) completeOnly() bool { return t.later }
 // size returns the bytes the ticket takes in the file, without page headers.
 func (t *Ticket) size() int64 {
 	if t.count == 0 {
-		return 0
+		return int64(len(t.piece))
 	}
 	return frame.GroupHeaderSize + int64(len(t.body))
 }
@@ -105,6 +110,7 @@ func (l *Log) ticket(b *Batch, t *Ticket) *Ticket {
 	b.ticket = t
 	t.log, t.body, t.count, t.later = l, b.body, b.count, b.CompleteOnly
 	t.err, t.commit, t.waiting = nil, Commit{}, false
+	t.keys = b.hashKeys(l.id.IndexKey)
 	select { // a signal left over from the last commit
 	case <-t.wake:
 	default:
