@@ -186,6 +186,7 @@ type follower struct {
 	t      testing.TB
 	p      *lab.Process
 	groups chan oracle.Group
+	seen   []oracle.Group
 	err    error
 }
 
@@ -202,32 +203,31 @@ func follow(t testing.TB, argv ...string) *follower {
 // it saw with the log.
 func (f *follower) end(l *oracle.Ledger, head uint64) {
 	f.t.Helper()
-	var seen []oracle.Group
 	patience := time.After(lab.Patience)
-	for uint64(len(seen)) < head {
+	for uint64(len(f.seen)) < head {
 		select {
 		case g, ok := <-f.groups:
 			if !ok {
-				f.t.Fatalf("a follower ended at revision %d of %d: %v", len(seen), head, errors.Join(f.err, errors.New(f.p.Stderr())))
+				f.t.Fatalf("a follower ended at revision %d of %d: %v", len(f.seen), head, errors.Join(f.err, errors.New(f.p.Stderr())))
 			}
-			seen = append(seen, g)
+			f.seen = append(f.seen, g)
 		case <-patience:
-			f.t.Fatalf("a follower hangs at revision %d of %d", len(seen), head)
+			f.t.Fatalf("a follower hangs at revision %d of %d", len(f.seen), head)
 		}
 	}
 	if err := f.p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		f.t.Fatal(err)
 	}
 	for g := range f.groups {
-		seen = append(seen, g)
+		f.seen = append(f.seen, g)
 	}
 	if exit := f.p.Wait(); exit != 128+int(syscall.SIGTERM) {
 		f.t.Errorf("a follower ended with %d: %s", exit, f.p.Stderr())
 	}
-	if uint64(len(seen)) != head {
-		f.t.Errorf("a follower saw %d commits of %d", len(seen), head)
+	if uint64(len(f.seen)) != head {
+		f.t.Errorf("a follower saw %d commits of %d", len(f.seen), head)
 	}
-	if err := l.Check(seen, oracle.Death); err != nil {
+	if err := l.Check(f.seen, oracle.Death); err != nil {
 		f.t.Errorf("a follower: %v", err)
 	}
 }

@@ -280,4 +280,7 @@ func (s *state) heard(t *testing.T, said string) {
 	}
 }
 
-var readAnything = pagelog.ReaderOptions{AllowAnyFileSystem: true}
+var (
+	readAnything        = pagelog.ReaderOptions{AllowAnyFileSystem: true}
+	readAnythingToWrite = pagelog.Options{AllowAnyFileSystem: true}
+)

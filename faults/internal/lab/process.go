@@ -14,7 +14,7 @@ import (
 )
 
 // Patience is how long a program may take before it counts as hanging.
-const Patience = 2 * time.Minute
+const Patience = time.Minute
 
 // Outcome is what a program that ended left.
 type Outcome struct {
@@ -104,15 +104,21 @@ func (p *Process) Say(format string, args ...any) error {
 // Hear returns the next whole line, or io.EOF when no more come. A line whose
 // end is missing is none.
 func (p *Process) Hear() (string, error) {
-	if p.hung == nil {
-		p.hung = time.AfterFunc(Patience, func() { _ = p.Cmd.Process.Kill() })
-	}
-	p.hung.Reset(Patience)
+	p.Watch()
 	line, err := p.out.ReadString('\n')
 	if err != nil {
 		return "", io.EOF
 	}
 	return strings.TrimSuffix(line, "\n"), nil
+}
+
+// Watch ends a program that is silent for too long from now on, in a way that
+// makes a Go program say where it was.
+func (p *Process) Watch() {
+	if p.hung == nil {
+		p.hung = time.AfterFunc(Patience, func() { _ = p.Cmd.Process.Signal(syscall.SIGQUIT) })
+	}
+	p.hung.Reset(Patience)
 }
 
 // Ask says a line and returns the answer, of one line.
@@ -133,6 +139,7 @@ func (p *Process) Out() io.Reader { return p.out }
 
 // HearAll returns what is still said up to the end.
 func (p *Process) HearAll() string {
+	p.Watch()
 	rest, _ := io.ReadAll(p.out) // the pipe of a dead program ends somehow
 	return string(rest)
 }
