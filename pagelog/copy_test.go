@@ -224,3 +224,57 @@ func TestCopy_L56_CrashLeavesAWholeLogOrNone(t *testing.T) {
 		return err
 	})
 }
+
+// TestVerify_L35_LogWithCheckpoints: what the engine itself writes, checkpoints
+// and the host's own state among it, is sound, and stays so when it is copied
+// and salvaged; the last checkpoint is still found.
+func TestVerify_L35_LogWithCheckpoints(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "log")
+	l, err := Create(path, CreateOptions{PageSize: 4096}, Options{CheckpointEvery: 8 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b Batch
+	for i := range 200 {
+		b.Reset()
+		b.Append(make([]byte, i*13%900))
+		c, err := l.Commit(context.Background(), &b)
+		if err == nil && i == 150 {
+			err = l.Checkpoint(context.Background(), c.Revision, []byte("the state so far"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	copied, saved := filepath.Join(dir, "copy"), filepath.Join(dir, "saved")
+	if _, err := Copy(context.Background(), path, copied, CopyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Salvage(context.Background(), path, saved, SalvageOptions{}); err != nil || r.Kept != 200 || r.Saved != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	want, err := Verify(context.Background(), path, VerifyOptions{Workers: 2})
+	if err != nil || len(want.Findings) != 0 || want.Head != 200 || want.Derived == 0 {
+		t.Fatalf("%s %v", want.describe(), err)
+	}
+	for _, p := range []string{copied, saved} {
+		r, err := Verify(context.Background(), p, VerifyOptions{})
+		if err != nil || len(r.Findings) != 0 || r.Derived != want.Derived || r.End != want.End {
+			t.Fatalf("%s: %s %v", p, r.describe(), err)
+		}
+		l, err := Open(p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report := l.Report(); report.Head != 200 || len(report.Bridged) > 0 {
+			t.Errorf("%s: %+v", p, report)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
