@@ -81,16 +81,21 @@ func (w *waiter) wait(ctx context.Context, after uint64) error {
 	}
 	timer := time.NewTimer(w.pause)
 	defer timer.Stop()
-	for {
-		head, err := w.reader.Head()
-		if err != nil || head.Revision > after {
+	for idle := 0; ; {
+		b, err := w.reader.look(idle)
+		if err == nil {
+			err = b.damage
+		}
+		if err != nil || b.stop.rev > after {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-w.changed:
+			idle = 0
 		case <-timer.C:
+			idle++
 		}
 		if w.changed == nil {
 			w.pause = min(2*w.pause, idleLook)

@@ -27,7 +27,14 @@ type view struct {
 	damage error // why the tip is not the end
 	looker walker
 	deep   bool // search for evidence behind the tip, even if it just moved
+	idle   int  // looks in a row of one who waits and was told of no change; 0: somebody asks
 }
+
+// rests reports whether this look may do without the search behind the tip. To
+// one who waits and was told of no change it brings nothing, mostly, and it
+// reads all that the writer has reserved: so it is made in the first looks, then
+// ever more seldom.
+func (v *view) rests() bool { return v.idle&(v.idle-1) != 0 && v.idle%64 != 0 }
 
 // bounds is where reading begins and stops, at one moment.
 type bounds struct {
@@ -54,9 +61,13 @@ func (r *Reader) boundsFor(rev uint64) (b bounds, cached bool, err error) {
 }
 
 // bounds looks at the log and says what may be read now.
-func (r *Reader) bounds() (bounds, error) {
+func (r *Reader) bounds() (bounds, error) { return r.look(0) }
+
+// look is bounds for one who waits, and was told of no change for so many looks.
+func (r *Reader) look(idle int) (bounds, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.view.idle = idle
 	if r.gone != nil {
 		return bounds{}, r.gone
 	}
@@ -83,9 +94,10 @@ func (r *Reader) bounds() (bounds, error) {
 // refresh finds the last complete group: slots first, then the walk.
 func (r *Reader) refresh() error {
 	v := &r.view
-	epoch, size := uint64(0), v.header.size
+	var last frame.Slot
+	size := v.header.size
 	if s := v.header.newest(); s != nil {
-		epoch = s.Epoch
+		last = *s
 	}
 	if err := v.header.reread(r.file); err != nil {
 		return err
@@ -108,7 +120,7 @@ func (r *Reader) refresh() error {
 			return err
 		}
 		v.ready, v.deep = true, true
-	} else if v.header.size < size || s != nil && s.Epoch != epoch {
+	} else if v.header.size < size || s != nil && (s.Writer != last.Writer || s.Epoch != last.Epoch || s.Number < last.Number) {
 		if err := r.proveTip(); err != nil {
 			return err
 		}
@@ -202,7 +214,7 @@ func (r *Reader) walkToTip() error {
 		if err != nil {
 			return err
 		}
-		again, err := r.judge(w, f, v.deep || v.tip.end == from)
+		again, err := r.judge(w, f, v.deep || v.tip.end == from && !v.rests())
 		v.deep = err != nil
 		if err != nil || !again {
 			return err
