@@ -156,6 +156,8 @@ func TestCrash_Pairs(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			share := 0.1 // of the many disks of zeros and blocks
 			switch {
+			case raceEnabled:
+				share = 0.003
 			case testing.Short():
 				share = 0.02
 			case i == 1 || i == 2:
@@ -194,6 +196,7 @@ func TestCrash_Gate(t *testing.T) {
 // TestL23_StoriesOfManyCrashes is a few long lives: crash after crash, each on
 // a disk that the last one left.
 func TestL23_StoriesOfManyCrashes(t *testing.T) {
+	slowRace(t)
 	crashAll(t, []string{
 		"c100 cut1 open c100 cut2 open c100 cut3 open c100 cut4 open c100 close open c1",
 		"k100 k3960 cut5 open k7 k8 cut6 open sync c9 cut7 open blob cut8 open c1",
@@ -204,6 +207,12 @@ func TestL23_StoriesOfManyCrashes(t *testing.T) {
 		"full c500 c500 room c500 full c500 close open c5 room c500 close open",
 		"&k300 c100 &k10 sync &k20 sync cut12 open &k7 c8 cut13 open",
 	}, func(c *crash) { c.opts.ZeroAhead, c.opts.CheckpointEvery = ZeroAheadOff, 600 })
+}
+
+func slowRace(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine, and slow under the race detector")
+	}
 }
 
 // TestL33_RecoveryNeedsNoSpace opens, reads and closes a log with no byte of

@@ -339,7 +339,7 @@ func TestL14_PoisonInTheMiddleOfManyWaiters(t *testing.T) {
 			wg.Go(func() {
 				b := batchOf(payload(i, 100))
 				b.CompleteOnly = i%4 == 0
-				for {
+				for range 10000 {
 					c, err := l.Commit(ctx0, b)
 					mu.Lock()
 					switch {
@@ -415,7 +415,7 @@ func TestClose_RacesWithEverything(t *testing.T) {
 		for i := range 4 {
 			wg.Go(func() {
 				b := batchOf(payload(i, 200))
-				for n := 0; ; n++ {
+				for n := range 1000000 {
 					ctx, cancel := context.WithCancel(ctx0)
 					if n%3 == 0 {
 						cancel()
@@ -438,7 +438,7 @@ func TestClose_RacesWithEverything(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			for {
+			for range 1000000 {
 				if err := l.Sync(ctx0); err != nil {
 					if !errors.Is(err, ErrClosed) {
 						t.Errorf("sync: %v", err)

@@ -234,19 +234,17 @@ func (r *Reader) At(revision uint64, g *Group) error {
 }
 
 // Backward iterates the commits from a revision down to the oldest; 0 begins at
-// the head. A group is valid until the next one is yielded.
+// the head. A group is valid until the next one is yielded. Errors: ErrNotFound
+// beyond the head, ErrCompacted below the oldest, ErrCorrupt.
 func (r *Reader) Backward(from uint64) iter.Seq2[*Group, error] {
 	return func(yield func(*Group, error) bool) {
 		b, err := r.bounds()
-		if err == nil && b.damage != nil && from == 0 {
-			err = b.damage
+		if err == nil {
+			from, err = b.backFrom(from)
 		}
 		if err != nil {
 			yield(nil, err)
 			return
-		}
-		if from == 0 {
-			from = b.stop.rev
 		}
 		var g Group
 		var starts []int64 // of the commits from first on, all in one page
@@ -267,6 +265,21 @@ func (r *Reader) Backward(from uint64) iter.Seq2[*Group, error] {
 			}
 		}
 	}
+}
+
+// backFrom returns the revision with which to begin backwards.
+func (b *bounds) backFrom(from uint64) (uint64, error) {
+	switch beyond := from == 0 || from > b.stop.rev; {
+	case beyond && b.damage != nil:
+		return 0, b.damage
+	case from == 0:
+		return b.stop.rev, nil
+	case beyond:
+		return 0, fmt.Errorf("%w: %d, the head is %d", ErrNotFound, from, b.stop.rev)
+	case from < b.begin.rev:
+		return 0, compacted(b)
+	}
+	return from, nil
 }
 
 var errStopped = errors.New("stopped by the caller")

@@ -1,0 +1,5 @@
+//go:build !race
+
+package pagelog
+
+const raceEnabled = false
