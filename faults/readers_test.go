@@ -62,6 +62,24 @@ func (l *load) until(commits uint64) {
 	}
 }
 
+// end hears what the writer says up to the end that it must come to by itself,
+// soon, and returns its exit code.
+func (l *load) end() int {
+	l.Helper()
+	for left := 2000; ; left-- {
+		line, err := l.writer.Hear()
+		if err != nil {
+			return l.writer.Wait()
+		}
+		if err := l.ledger.HearLine(line); err != nil {
+			l.Fatal(err)
+		}
+		if left == 0 {
+			l.Fatalf("the writer goes on and on; it is at revision %d", l.ledger.Complete())
+		}
+	}
+}
+
 // rest hears what the writer says up to its end and returns its exit code.
 func (l *load) rest() int {
 	l.Helper()
@@ -228,7 +246,7 @@ func TestReaders_C37_C40(t *testing.T) {
 // nothing but the truth.
 func (l *load) pulled(readers []*follower) {
 	l.Helper()
-	if exit := l.rest(); exit != 4 || !strings.Contains(l.writer.Stderr(), "removed, replaced or shortened") {
+	if exit := l.end(); exit != 4 || !strings.Contains(l.writer.Stderr(), "removed, replaced or shortened") {
 		l.Errorf("the writer: exit code %d: %s", exit, l.writer.Stderr())
 	}
 	for i, f := range readers {
@@ -240,6 +258,40 @@ func (l *load) pulled(readers []*follower) {
 			l.Errorf("reader %d: %v", i, err)
 		}
 	}
+}
+
+// TestPulled_AtRest_C37 shortens the file of a writer that is between two
+// commits, with every fill of its last stretch of zeros: also where the next
+// commit makes the file longer again.
+func TestPulled_AtRest_C37(t *testing.T) {
+	t.Parallel()
+	missed := 0
+	const most = 40
+	for commits := 1; commits <= most; commits++ {
+		log := filepath.Join(lab.Scratch(t), "run.log")
+		w := lab.Start(t, lab.Victim(), "-size", "3000", log, strings.Repeat("d", commits)+"wd")
+		for line := ""; line != "waiting"; {
+			var err error
+			if line, err = w.Hear(); err != nil {
+				t.Fatal(w.Stderr())
+			}
+		}
+		if err := os.Truncate(log, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Say("go"); err != nil {
+			t.Fatal(err)
+		}
+		said := w.HearAll()
+		if exit := w.Wait(); exit != 4 {
+			missed++
+			t.Logf("commit %d into an emptied file: exit code %d, said %q", commits+1, exit, said)
+		}
+	}
+	if missed > 0 {
+		t.Errorf("%d of %d commits were acknowledged, and everything before them was gone", missed, most)
+	}
+	lab.Count("files pulled away", most)
 }
 
 // first waits until a follower is at work.
