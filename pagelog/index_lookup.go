@@ -296,7 +296,7 @@ func (r *Reader) catchUp(x *index, b *bounds) error {
 		}
 		return true
 	})
-	if err == nil || b.damage != nil && errors.Is(err, ErrCorrupt) {
+	if err == nil || errors.Is(err, errStopped) || b.damage != nil && errors.Is(err, ErrCorrupt) {
 		x.through = b.stop.rev
 		return nil
 	}

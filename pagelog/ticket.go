@@ -17,7 +17,7 @@ type Ticket struct {
 	count int                // records; 0: a sync or a checkpoint is asked for
 	later bool               // acknowledged before it is durable
 	blob  *blob              // a checkpoint is asked for
-	piece []byte             // a piece of an index run is to be written, see placed
+	piece []byte             // body of a group with a piece of an index run, see placed
 	swap  *levels            // the index from now on; a checkpoint follows
 	keys  []checkpoint.Entry // of the commit, without its revision
 	wake  chan struct{}      // holds at most one signal: look again
