@@ -35,16 +35,23 @@ func (d *dice) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// reporter is what a simulated world needs of a test, or of a run of rapid.
+type reporter interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // sim is a simulated world with one log in it.
 type sim struct {
-	t    testing.TB
+	t    reporter
 	fs   *simdisk.FS
 	dice dice
 	now  atomic.Int64
 	dir  func(disk.Dir) disk.Dir // if set, stands between the engine and the disk
 }
 
-func newSim(t testing.TB) *sim { return &sim{t: t, fs: simdisk.New()} }
+func newSim(t reporter) *sim { return &sim{t: t, fs: simdisk.New()} }
 
 func (s *sim) env() Env {
 	d := s.fs.Dir()
