@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -24,7 +25,9 @@ begin. With --follow it then waits for more, also from a writer in another
 process, until it is stopped or --limit is reached. With --durable it prints
 only what no loss of power can take away.
 
-Stopped by a signal it exits with 128 plus the signal's number.`,
+Stopped by a signal it exits with 128 plus the signal's number. If the file is
+replaced under it, by another one of the same name, it exits with 2; if another
+history is copied into it, as when a backup is restored, with 5.`,
 		Example: `  tidemark tail run.log
   tidemark tail run.log --follow --durable --json --cursor`,
 		Args: oneLog,
@@ -32,7 +35,7 @@ Stopped by a signal it exits with 128 plus the signal's number.`,
 			options := pagelog.ReaderOptions{Durable: durable, AllowAnyFileSystem: a.anyFileSystem}
 			return withReader(args[0], options, func(r *pagelog.Reader) error {
 				if follow {
-					return followFrom(cmd, r, &o)
+					return restored(followFrom(cmd, r, &o), args[0], options)
 				}
 				return printFrom(cmd, r, &o)
 			})
@@ -67,6 +70,23 @@ func followFrom(cmd *cobra.Command, r *pagelog.Reader, o *printFlags) error {
 		err = &interruptedError{signal: number}
 	}
 	return errors.Join(p.end(cmd.ErrOrStderr()), err)
+}
+
+// restored tells a sound file into which another history was copied under the
+// reader from one that mixes two histories.
+func restored(err error, path string, o pagelog.ReaderOptions) error {
+	if !errors.Is(err, pagelog.ErrDiverged) {
+		return err
+	}
+	fresh, openErr := pagelog.OpenReader(path, o)
+	if openErr != nil {
+		return err
+	}
+	_, headErr := fresh.Head()
+	if errors.Join(headErr, fresh.Close()) != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errPosition, err)
 }
 
 func follow(ctx context.Context, r *pagelog.Reader, p *printer) error {
