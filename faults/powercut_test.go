@@ -202,20 +202,6 @@ func (c *cuts) append(ledger *oracle.Ledger) {
 	}
 }
 
-// promised is what was promised at a cut: no more than had been said by then,
-// and what was on its way may be there, too.
-func (c *cuts) promised(cut int) *oracle.Ledger {
-	i := 0
-	for i+1 < len(c.moments) && c.moments[i+1].position <= cut {
-		i++
-	}
-	l := c.moments[i].ledger.Clone()
-	for _, later := range c.moments[i:] {
-		l.MayFollow(later.ledger)
-	}
-	return l
-}
-
 // try mounts one image and holds the log in it against what was promised.
 func (c *cuts) try(seed int) error {
 	random := rand.New(rand.NewPCG(uint64(seed), 11))
@@ -224,7 +210,7 @@ func (c *cuts) try(seed int) error {
 	c.server.Ask("image %d %d %s", cut, seed, mode)
 	err := c.fs.Mount(filepath.Join(c.fuse, "crash"), c.image)
 	if err == nil {
-		err = c.look(c.promised(cut))
+		err = c.look(promised(c.moments, cut))
 		err = errors.Join(err, unix.Unmount(c.image, 0))
 	}
 	if err != nil {

@@ -4,6 +4,7 @@
 //
 //	faultd exec NUMBER... -- PROGRAM ARGUMENT...    run a program below a filter
 //	faultd disk DIR MEGABYTES                       serve a disk that records
+//	faultd lossy DIR                                serve a file system that loses
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/tidemark-log/tidemark/faults/internal/blockdev"
+	"github.com/tidemark-log/tidemark/faults/internal/lossyfs"
 	"github.com/tidemark-log/tidemark/faults/internal/notif"
 )
 
@@ -39,6 +41,11 @@ func run(args []string) error {
 			return err
 		}
 		return blockdev.Serve(rest[0], mb, os.Stdin, os.Stdout)
+	case "lossy":
+		if len(rest) != 1 {
+			return errors.New("lossy takes a folder")
+		}
+		return lossyfs.Serve(rest[0], os.Stdin, os.Stdout)
 	default:
 		return fmt.Errorf("no verb %q", verb)
 	}

@@ -104,7 +104,7 @@ func (n *node) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall.Err
 }
 
 func (n *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
-	out.Size, out.Mode, out.Blksize = uint64(n.disk.Load().Size()), 0o600, pageSize
+	out.Size, out.Mode, out.Nlink, out.Blksize = uint64(n.disk.Load().Size()), 0o600, 1, pageSize
 	return 0
 }
 

@@ -80,6 +80,9 @@ func (c *call) text(at uint64) string {
 }
 
 func (c *call) read(b []byte, at uint64) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
 	local := []unix.Iovec{{Base: &b[0]}}
 	local[0].SetLen(len(b))
 	return unix.ProcessVMReadv(int(c.tid), local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0)
@@ -170,5 +173,5 @@ func (c *call) length(much extent) int {
 	if much == half && n > 1 {
 		return n / 2
 	}
-	return max(n, 1)
+	return n
 }

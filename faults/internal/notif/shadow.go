@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tidemark-log/tidemark/faults/internal/unsynced"
 )
 
 // Shadow is what the strictest disk would hold of one directory: of a file,
@@ -23,7 +25,7 @@ import (
 // All methods of a nil Shadow do nothing.
 type Shadow struct {
 	dir   string
-	files map[inode]*shadowFile
+	files map[inode]*unsynced.File
 	names map[string]inode
 }
 
@@ -33,26 +35,14 @@ type inode struct {
 	born   unix.StatxTimestamp
 }
 
-// shadowFile is one inode.
-type shadowFile struct {
-	durable []byte
-	pending []change
-}
-
-// change is what was done since the last sync: a write, or a new size.
-type change struct {
-	off  int64
-	data []byte // nil: the size became off
-}
-
 // NewShadow takes everything in dir for durable.
 func NewShadow(dir string) (*Shadow, error) {
-	s := &Shadow{dir: dir, files: map[inode]*shadowFile{}}
+	s := &Shadow{dir: dir, files: map[inode]*unsynced.File{}}
 	names, err := s.list()
 	s.names = names
 	for name, ino := range names {
 		b, readErr := os.ReadFile(filepath.Join(dir, name))
-		s.files[ino] = &shadowFile{durable: b}
+		s.files[ino] = unsynced.Durable(b)
 		err = errors.Join(err, readErr)
 	}
 	return s, err
@@ -98,14 +88,13 @@ func (s *Shadow) behind(fd int) (ino inode, dir, ok bool) {
 func (s *Shadow) meet(fd int) {
 	ino, dir, ok := s.behind(fd)
 	if ok && !dir && s.files[ino] == nil {
-		s.files[ino] = &shadowFile{}
+		s.files[ino] = &unsynced.File{}
 	}
 }
 
 func (s *Shadow) wrote(fd int, b []byte, off int64) {
 	if ino, dir, ok := s.behind(fd); ok && !dir {
-		f := s.files[ino]
-		f.pending = append(f.pending, change{off, append([]byte{}, b...)})
+		s.files[ino].Write(append([]byte{}, b...), off)
 	}
 }
 
@@ -117,8 +106,7 @@ func (s *Shadow) sized(fd int) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err == nil {
-		f := s.files[ino]
-		f.pending = append(f.pending, change{off: st.Size})
+		s.files[ino].Resize(st.Size)
 	}
 }
 
@@ -134,11 +122,7 @@ func (s *Shadow) synced(fd int) {
 		}
 		return
 	}
-	f := s.files[ino]
-	for _, c := range f.pending {
-		f.durable = c.apply(f.durable)
-	}
-	f.pending = nil
+	s.files[ino].Sync()
 }
 
 // failed notes that a call met a fault instead of being carried out.
@@ -152,25 +136,9 @@ func (s *Shadow) failed(c *call) {
 	}
 	defer unix.Close(fd)
 	if ino, dir, ok := s.behind(fd); ok && !dir && s.files[ino] != nil {
-		s.files[ino].pending = nil
+		s.files[ino].FailSync()
 	}
 }
-
-// apply returns b with the change made to it.
-func (c change) apply(b []byte) []byte {
-	end := c.off + int64(len(c.data))
-	if c.data == nil && end <= int64(len(b)) {
-		return b[:end]
-	}
-	if grow := end - int64(len(b)); grow > 0 {
-		b = append(b, make([]byte, grow)...)
-	}
-	copy(b[c.off:], c.data)
-	return b
-}
-
-// sector is what a disk writes whole.
-const sector = 512
 
 // Image writes what a power cut now may leave into the new directory to: with a
 // nil r nothing that was not synced, else any of its sectors.
@@ -183,41 +151,22 @@ func (s *Shadow) Image(to string, r *rand.Rand) error {
 		if f == nil {
 			return fmt.Errorf("name %q leads to a file nobody wrote", name)
 		}
-		if err := os.WriteFile(filepath.Join(to, name), f.image(r), 0o600); err != nil {
+		b := f.Drop()
+		if r != nil {
+			b = f.Some(r)
+		}
+		if err := os.WriteFile(filepath.Join(to, name), b, 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *shadowFile) image(r *rand.Rand) []byte {
-	b := append([]byte{}, f.durable...)
-	if r == nil {
-		return b
-	}
-	for _, c := range f.pending {
-		if c.data == nil {
-			if r.IntN(2) == 0 {
-				b = c.apply(b)
-			}
-			continue
-		}
-		for at := int64(0); at < int64(len(c.data)); {
-			end := min((c.off+at)/sector*sector+sector-c.off, int64(len(c.data)))
-			if r.IntN(2) == 0 {
-				b = change{c.off + at, c.data[at:end]}.apply(b)
-			}
-			at = end
-		}
-	}
-	return b
-}
-
 // Describe prints what is pending, for messages.
 func (s *Shadow) Describe(w io.Writer) {
 	for name, ino := range s.names {
 		if f := s.files[ino]; f != nil {
-			fmt.Fprintf(w, "%s: %d bytes durable, %d changes pending\n", name, len(f.durable), len(f.pending))
+			fmt.Fprintf(w, "%s: %d bytes durable, %d changes pending\n", name, len(f.Drop()), f.Pending())
 		}
 	}
 }
