@@ -270,6 +270,10 @@ func (h *hold) replace(ctx context.Context, op string, raw sector) error {
 		_ = f.Discard() // refused by the rename itself: nothing changed
 		return fail(op, ErrState)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		_ = f.Discard() // swept: the rename found nothing to rename
+		return failed(op, ErrUnavailable, err)
+	}
 	if err == nil {
 		err = h.a.dir.Sync()
 	}

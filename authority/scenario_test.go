@@ -589,3 +589,26 @@ func TestR66_TokenMovesForward(t *testing.T) {
 	_, err = l.Token()
 	wantErr(t, err, ErrClosed)
 }
+
+// A claim over a header that its payload contradicts is refused, even signed.
+func TestR73_HeaderMustMatchThePayload(t *testing.T) {
+	w := newWorld(t)
+	p := w.boot()
+	l, err := p.a.Start(ctx, "run")
+	must(t, err)
+	s := snap(t, "run", 9, snapshot.Suspended)
+	e := Envelope{head: headerOf(s), payload: s.Encoding()}
+	e.head.sequence = 8
+	must(t, l.hold.commit(ctx, "suspend", l.hold.successor(Suspended), func(r *ring, next *record) {
+		e.claim = Claim{Scope: r.scope, Generation: next.generation}
+		e.claim.MAC, _ = r.claimMAC(next.generation, next.transition, e.head)
+		next.claim = recordClaim{snapshot.Suspended, 8, next.generation, snapshot.Format, e.head.payload, e.claim.MAC}
+	}))
+	if _, err := p.a.Verify(ctx, e); err != ErrVerification {
+		t.Errorf("%v", err)
+	}
+	e.payload = append(e.payload, 0)
+	if _, err := p.a.Verify(ctx, e); err != ErrVerification {
+		t.Errorf("%v", err)
+	}
+}

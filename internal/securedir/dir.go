@@ -101,8 +101,20 @@ func randomName(random io.Reader) (string, error) {
 }
 
 // Temp creates a file without a name of its own: exactly 0600 whatever the
-// umask, and locked, so that Sweep of another process leaves it alone.
+// umask, and locked, so that Sweep of another process leaves it alone. A sweep
+// that comes between creating and locking takes the file; then another is made.
 func (d *Dir) Temp(random io.Reader) (*File, error) {
+	const tries = 100
+	for n := 1; ; n++ {
+		f, err := d.temp(random)
+		swept := errors.Is(err, ErrChanged) || errors.Is(err, ErrLocked)
+		if !swept || n == tries {
+			return f, err
+		}
+	}
+}
+
+func (d *Dir) temp(random io.Reader) (*File, error) {
 	name, err := randomName(random)
 	if err != nil {
 		return nil, err
