@@ -37,29 +37,42 @@ type crashOp struct {
 	do            func(c *crashed) error
 }
 
+// The states an operation begins in.
+
+func startedRun(c *crashed) {
+	c.p = c.w.boot()
+	l, err := c.p.a.Start(ctx, "run")
+	must(c.t, err)
+	c.l = l
+}
+
+func suspendedRun(c *crashed) {
+	startedRun(c)
+	e, err := c.l.Suspend(ctx, snap(c.t, "run", 7, snapshot.Suspended))
+	must(c.t, err)
+	c.old = e
+}
+
+func freeRun(c *crashed) {
+	c.old = c.w.suspended("run")
+	c.p = c.w.boot()
+}
+
+func preparedRun(c *crashed) {
+	freeRun(c)
+	i, err := c.p.a.PrepareImport(ctx, c.old)
+	must(c.t, err)
+	c.i = i
+}
+
+func finishedRun(c *crashed) {
+	suspendedRun(c)
+	_, err := c.l.Finish(ctx, snap(c.t, "run", 8, snapshot.Completed))
+	must(c.t, err)
+}
+
 func crashOps() []crashOp {
-	start := func(c *crashed) {
-		c.p = c.w.boot()
-		l, err := c.p.a.Start(ctx, "run")
-		must(c.t, err)
-		c.l = l
-	}
-	suspended := func(c *crashed) {
-		start(c)
-		e, err := c.l.Suspend(ctx, snap(c.t, "run", 7, snapshot.Suspended))
-		must(c.t, err)
-		c.old = e
-	}
-	free := func(c *crashed) {
-		c.old = c.w.suspended("run")
-		c.p = c.w.boot()
-	}
-	prepared := func(c *crashed) {
-		free(c)
-		i, err := c.p.a.PrepareImport(ctx, c.old)
-		must(c.t, err)
-		c.i = i
-	}
+	start, suspended := startedRun, suspendedRun
 	sign := func(l snapshot.Lifecycle) func(c *crashed) error {
 		return func(c *crashed) (err error) {
 			s := snap(c.t, "run", 8, l)
@@ -70,11 +83,6 @@ func crashOps() []crashOp {
 			}
 			return err
 		}
-	}
-	finished := func(c *crashed) {
-		suspended(c)
-		_, err := c.l.Finish(ctx, snap(c.t, "run", 8, snapshot.Completed))
-		must(c.t, err)
 	}
 	return []crashOp{
 		{"open", 0, 0, func(c *crashed) { c.p = c.w.process() }, func(c *crashed) error { return c.p.open() }},
@@ -98,6 +106,13 @@ func crashOps() []crashOp {
 		{"finish active", Active, Failed, start, sign(snapshot.Failed)},
 		{"finish suspended", Suspended, Failed, suspended, sign(snapshot.Failed)},
 		{"close", Suspended, Suspended, suspended, func(c *crashed) error { return c.l.Close() }},
+	}
+}
+
+// crashTakeovers are the operations that begin with a run left by a dead owner.
+func crashTakeovers() []crashOp {
+	free, prepared := freeRun, preparedRun
+	return []crashOp{
 		{"prepare", Suspended, Suspended, free, func(c *crashed) (err error) {
 			c.i, err = c.p.a.PrepareImport(ctx, c.old)
 			return err
@@ -124,7 +139,7 @@ func crashOps() []crashOp {
 			return err
 		}},
 		{"retire", Completed, Completed, func(c *crashed) {
-			finished(c)
+			finishedRun(c)
 			_, err := c.p.a.RotateKey(ctx)
 			must(c.t, err)
 		}, func(c *crashed) error { return c.p.a.RetireKey(ctx, 1) }},
@@ -172,7 +187,7 @@ type crashMatrix struct {
 
 func TestCrashMatrix(t *testing.T) {
 	m := &crashMatrix{}
-	for _, op := range crashOps() {
+	for _, op := range append(crashOps(), crashTakeovers()...) {
 		t.Run(op.name, func(t *testing.T) {
 			calls := m.run(t, op, 0, securedir.Fault{})
 			for n := 1; n <= calls; n++ {

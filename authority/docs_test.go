@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestDocs_EveryRequirementNamesItsTests(t *testing.T) {
 	tests := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
-	all := ""
+	var all strings.Builder
 	for _, dir := range []string{".", "../snapshot", "../internal/securedir"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		must(t, err)
@@ -22,7 +23,7 @@ func TestDocs_EveryRequirementNamesItsTests(t *testing.T) {
 			must(t, err)
 			for _, m := range declared.FindAllStringSubmatch(string(b), -1) {
 				tests[m[1]] = true
-				all += m[1] + "_\n"
+				all.WriteString(m[1] + "_\n")
 			}
 		}
 	}
@@ -48,10 +49,10 @@ func TestDocs_EveryRequirementNamesItsTests(t *testing.T) {
 		}
 	}
 	for n := 1; n <= 20; n++ {
-		if !regexp.MustCompile(fmt.Sprintf(`Trap%02d_`, n)).MatchString(all) {
+		if !regexp.MustCompile(fmt.Sprintf(`Trap%02d_`, n)).MatchString(all.String()) {
 			t.Errorf("trap %d has no test", n)
 		}
-		if n != 11 && !regexp.MustCompile(fmt.Sprintf(`[t_]T%02d_`, n)).MatchString(all) {
+		if n != 11 && !regexp.MustCompile(fmt.Sprintf(`[t_]T%02d_`, n)).MatchString(all.String()) {
 			t.Errorf("scenario T%d has no test", n)
 		}
 	}

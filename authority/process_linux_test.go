@@ -287,7 +287,7 @@ func TestT05_ForkExecStorm(t *testing.T) {
 	}()
 	l, err := a.Start(ctx, "storm")
 	must(t, err)
-	for n := 0; n < 100; n++ {
+	for range 100 {
 		cycle(t, l, 7)
 		b, err := Open(ctx, dir, Options{})
 		must(t, err)

@@ -80,7 +80,7 @@ func dirFD(t testing.TB, p *process) securedir.FD {
 	t.Helper()
 	fd, err := p.Root()
 	must(t, err)
-	for _, name := range strings.Split(testPath[1:], "/") {
+	for name := range strings.SplitSeq(testPath[1:], "/") {
 		fd, err = p.Walk(fd, name)
 		must(t, err)
 	}
