@@ -34,7 +34,17 @@ func (r *Reader) Lookup(namespace, key []byte) (revision uint64, record uint32, 
 	if err := checkKey(namespace, key); err != nil {
 		return 0, 0, err
 	}
-	x, b, err := r.indexNow()
+	revision, record, err = r.lookup(namespace, key, checkpointCommits/4)
+	if errors.Is(err, ErrIndexDamaged) && r.live == nil { // by now it may have been rebuilt
+		revision, record, err = r.lookup(namespace, key, 0)
+	}
+	return revision, record, err
+}
+
+// lookup is Lookup. A reader of another process looks for a newer checkpoint if
+// its index is more than behind commits old.
+func (r *Reader) lookup(namespace, key []byte, behind uint64) (revision uint64, record uint32, err error) {
+	x, b, err := r.indexNow(behind)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -187,7 +197,7 @@ func (q *query) load(e *checkpoint.Entry) error {
 }
 
 // indexNow returns the index and bounds that it reaches up to.
-func (r *Reader) indexNow() (*index, bounds, error) {
+func (r *Reader) indexNow(behind uint64) (*index, bounds, error) {
 	if r.live != nil { // the index may be ahead of the bounds by the time it is looked at
 		b, err := r.bounds()
 		return r.live.index, b, err
@@ -199,7 +209,7 @@ func (r *Reader) indexNow() (*index, bounds, error) {
 	s := &r.lookups
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.index == nil || b.stop.rev-min(s.index.through, b.stop.rev) > checkpointCommits/4 {
+	if s.index == nil || behind == 0 || b.stop.rev-min(s.index.through, b.stop.rev) > behind {
 		if err := r.loadIndex(&b); err != nil {
 			return nil, b, err
 		}

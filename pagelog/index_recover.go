@@ -1,6 +1,8 @@
 package pagelog
 
 import (
+	"errors"
+
 	"github.com/tidemark-log/tidemark/frame"
 )
 
@@ -27,8 +29,15 @@ func (r *recovery) findKeys(at point) error {
 		r.index.through = at.rev
 		return nil
 	}
+	own := *r.head // the reader reads it again where it meets damage
+	reader.view.header = &own
 	b := bounds{begin: reader.begin, stop: at, proven: r.proven}
-	return reader.catchUp(r.index, &b)
+	err := reader.catchUp(r.index, &b)
+	if errors.Is(err, ErrCorrupt) { // older damage is for readers to find; the keys in it are not known
+		r.index.table, r.index.lv.since, err = table{}, at.rev, nil
+	}
+	r.index.through = at.rev
+	return err
 }
 
 // features returns the features of a log whose slots are both lost.

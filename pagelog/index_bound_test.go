@@ -1,0 +1,204 @@
+package pagelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/tidemark-log/tidemark/checkpoint"
+	"github.com/tidemark-log/tidemark/internal/disk"
+)
+
+// figures returns how many keys the bound tests use: some by default, more with
+// INDEX_KEYS=1000000 or 10000000, which take minutes and 1 to 8 GB of disk.
+func figures(t testing.TB) int {
+	n, err := strconv.Atoi(os.Getenv("INDEX_KEYS"))
+	if err != nil {
+		n = 100_000
+	}
+	if testing.Short() {
+		n = min(n, 30_000)
+	}
+	return n
+}
+
+func heapNow() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestIndex_Bounds_L39_Q23 covers L39 and Q23: blocks read and heap used do not
+// grow with the keys, but for a run more with every factor of eight.
+func TestIndex_Bounds_L39_Q23(t *testing.T) {
+	n := figures(t)
+	path := filepath.Join(t.TempDir(), "a.log")
+	l, err := Create(path, CreateOptions{}, Options{ZeroAhead: ZeroAheadOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillKeys(t, l, 0, 1000, 100)
+	small := heapNow()
+	began := time.Now()
+	fillKeys(t, l, 1000, n-1000, 100)
+	filled := time.Since(began)
+	large := heapNow()
+	var blocks []uint64
+	before := uint64(0)
+	began = time.Now()
+	const misses = 20_000
+	for i := range misses {
+		if _, _, err := l.Lookup([]byte("ns"), fmt.Appendf(nil, "missing %d", i)); !errors.Is(err, ErrNoKey) {
+			t.Fatal(err)
+		}
+		now := l.lookups.blocks.Load()
+		blocks = append(blocks, now-before)
+		before = now
+	}
+	missed := time.Since(began)
+	began = time.Now()
+	for i := range misses {
+		id := i * (n / misses)
+		if rev, _, err := l.Lookup([]byte("ns"), fmt.Appendf(nil, "k%d", id)); err != nil || rev != uint64(id/100+1) {
+			t.Fatal(id, rev, err)
+		}
+	}
+	hits := time.Since(began)
+	slices.Sort(blocks)
+	mean, p999, most := float64(before)/misses, blocks[misses*999/1000], l.IndexStats().Most
+	t.Logf("%d keys, filled in %v: %.2f blocks on average for a miss, p99.9 %d, most %d; heap %d KiB at 1000 keys, %d KiB; a miss %v, a hit %v; %+v",
+		n, filled, mean, p999, most, small>>10, large>>10, missed/misses, hits/misses, l.IndexStats())
+	if n <= 1_000_000 && (mean > 7 || p999 > 10) || mean > 8 || p999 > 12 || most > 16 {
+		t.Errorf("too many blocks: %.2f on average, p99.9 %d, most %d", mean, p999, most)
+	}
+	if large > small+6<<20 {
+		t.Errorf("the heap grew from %d to %d KiB", small>>10, large>>10)
+	}
+	if s := l.IndexStats(); s.InMemory > 4*tableKeys {
+		t.Errorf("%d keys in memory", s.InMemory)
+	}
+	if l.indexer.broken != nil {
+		t.Error(l.indexer.broken)
+	}
+	began = time.Now()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = Open(path, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("closed and opened in %v", time.Since(began))
+	wantKeys(t, l.Reader, n, n/500, 100)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// widest is a directory whose files note their longest write.
+type widest struct {
+	disk.Dir
+	most int
+}
+
+type widestFile struct {
+	disk.File
+	dir *widest
+}
+
+func (d *widest) Open(name string, access disk.Access) (disk.File, error) {
+	f, err := d.Dir.Open(name, access)
+	return widestFile{f, d}, err
+}
+
+func (f widestFile) WriteAt(p []byte, off int64) (int, error) {
+	f.dir.most = max(f.dir.most, len(p))
+	return f.File.WriteAt(p, off)
+}
+
+// TestIndex_NoStall_L40 covers L40: no write carries more than a few pieces, so
+// no commit waits for a merge. With INDEX_KEYS set, time is held to 5 ms, too.
+func TestIndex_NoStall_L40(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Create(filepath.Join(dir, "a.log"), CreateOptions{}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := disk.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &widest{Dir: d}
+	if l, err = OpenIn(Env{Dir: w}, "a.log", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	n := min(figures(t), 100_000)
+	var b Batch
+	b.CompleteOnly = true
+	ctx := context.Background()
+	took := make([]time.Duration, 0, n)
+	for i := range n {
+		b.Reset()
+		b.Append([]byte("value"))
+		b.Key([]byte("ns"), strconv.AppendInt(nil, int64(i), 10))
+		began := time.Now()
+		if _, err := l.Commit(ctx, &b); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	t.Logf("%d commits of a key: median %v, p99 %v, p99.9 %v, most %v; longest write %d bytes; %+v",
+		n, took[n/2], took[n*99/100], took[n*999/1000], took[n-1], w.most, l.IndexStats())
+	const piece = checkpoint.MaxPieceBlocks*checkpoint.BlockSize + 1024
+	if w.most > 4*piece+64<<10 {
+		t.Errorf("one write of %d bytes", w.most)
+	}
+	if os.Getenv("INDEX_KEYS") != "" && took[n*999/1000] > 5*time.Millisecond {
+		t.Errorf("commits took up to %v", took[n*999/1000])
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BenchmarkLookup is a lookup among 200,000 keys.
+func BenchmarkLookup(b *testing.B) {
+	l, err := Create(filepath.Join(b.TempDir(), "a.log"), CreateOptions{}, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	const n = 200_000
+	fillKeys(b, l, 0, n, 100)
+	for _, kind := range []string{"hit", "miss"} {
+		b.Run(kind, func(b *testing.B) {
+			b.ReportAllocs()
+			before, i := l.IndexStats().Blocks, 0
+			for b.Loop() {
+				i = (i + 7919) % n
+				key := fmt.Appendf(nil, "k%d", i)
+				if kind == "miss" {
+					key = append(key, '?')
+				}
+				if _, _, err := l.Lookup([]byte("ns"), key); (err == nil) != (kind == "hit") {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(l.IndexStats().Blocks-before)/float64(b.N), "blocks/op")
+		})
+	}
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
