@@ -98,6 +98,8 @@ func BenchmarkTransition(b *testing.B) {
 	b.ReportMetric(mean(theirs)/1e3, "raw-µs")
 	b.ReportMetric(mean(renames)/1e3, "rename-µs")
 	b.ReportMetric(mean(theirs)/mean(ours), "of-raw-rate")
+	b.ReportMetric(float64(median(ours))/1e3, "ours-median-µs")
+	b.ReportMetric(float64(median(theirs))/1e3, "raw-median-µs")
 	b.ReportMetric(float64(median(theirs))/float64(median(ours)), "of-raw-median")
 	b.ReportMetric(mean(renames)/mean(ours), "times-rename")
 	must(b, l.Close())

@@ -178,7 +178,8 @@ func (h *hold) commit(ctx context.Context, op string, next record, sign func(*ri
 	if h.a.fenced(keysFence) {
 		return fail(op, ErrUncertain) // no signature under a key that may be lost
 	}
-	if err := h.guard.Range(keysOffset, securedir.LockShared); err != nil {
+	// A change of keys is short: wait for it rather than fail.
+	if err := wait(ctx, func() error { return h.guard.Range(keysOffset, securedir.LockShared) }); err != nil {
 		return failed(op, ErrUnavailable, err)
 	}
 	defer func() { _ = h.guard.Range(keysOffset, securedir.Unlock) }() // closing unlocks too

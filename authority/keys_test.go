@@ -1,8 +1,10 @@
 package authority
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tidemark-log/tidemark/internal/securedir"
 	"github.com/tidemark-log/tidemark/snapshot"
@@ -179,5 +181,55 @@ func TestTrap07_T08_DamagedKeysRefused(t *testing.T) {
 		must(t, f.WriteAt(b, at))
 		err = w.process().open()
 		wantErr(t, err, ErrUnavailable)
+	}
+}
+
+// A transition that meets a change of keys waits for it, as long as its context
+// allows, and changes nothing when that ends.
+func TestR107_TransitionsWaitForAChangeOfKeys(t *testing.T) {
+	w := newWorld(t)
+	p, q := w.boot(), w.boot()
+	l, err := p.a.Start(ctx, "run")
+	must(t, err)
+	guard, err := q.a.guard()
+	must(t, err)
+	must(t, guard.Range(keysOffset, securedir.LockExclusive))
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	_, err = l.Suspend(short, snap(t, "run", 7, snapshot.Suspended))
+	wantErr(t, err, context.DeadlineExceeded)
+	done := make(chan error)
+	go func() {
+		_, err := l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+		done <- err
+	}()
+	must(t, guard.Close())
+	must(t, <-done)
+}
+
+// Resolve of a run that is over, whose lock file was unlinked, leaves a lock
+// file that knows how far the run came.
+func TestT09_ResolveLeavesAWitness(t *testing.T) {
+	w := newWorld(t)
+	p := w.boot()
+	l, err := p.a.Start(ctx, "run")
+	must(t, err)
+	e, err := l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	must(t, err)
+	old, _, err := p.a.dir.Read(nameOf("run").state(), nil, stateSize)
+	must(t, err)
+	_, err = l.Finish(ctx, snap(t, "run", 9, snapshot.Completed))
+	must(t, err)
+	unlink(t, p, nameOf("run").lock())
+	wantErr(t, p.a.Resolve(ctx, "run", snapshot.Failed), ErrState)
+	f, err := p.a.stage(old)
+	must(t, err)
+	must(t, f.Replace(nameOf("run").state()))
+	must(t, f.Close())
+	if _, err := p.a.PrepareImport(ctx, e); err == nil {
+		t.Error("a finished run was imported")
+	}
+	if info, err := p.a.Inspect(ctx, "run"); err != nil || info.Phase != Damaged {
+		t.Errorf("%+v %v", info, err)
 	}
 }
