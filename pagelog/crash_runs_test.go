@@ -145,6 +145,9 @@ var variants = []variant{
 	{"aligned to sectors", func(c *crash) { c.opts.ZeroAhead, c.create.Align = ZeroAheadOff, 512 }},
 	{"aligned to blocks", func(c *crash) { c.opts.ZeroAhead, c.create.Align = ZeroAheadOff, 4096 }},
 	{"bounded backlog", func(c *crash) { c.opts.ZeroAhead, c.opts.MaxUnsynced = ZeroAheadOff, 300 }},
+	{"after a base", func(c *crash) {
+		c.opts.ZeroAhead, c.opts.CheckpointEvery, c.create.Base = ZeroAheadOff, 200, baseAt(41)
+	}},
 	{"maximum size", func(c *crash) { c.create.MaxSize = 17408; c.faults = true }},
 }
 

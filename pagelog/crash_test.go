@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemark-log/tidemark/cursor"
 	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/simdisk"
 )
@@ -147,7 +148,7 @@ func (v *level) fail(format string, args ...any) {
 		return
 	}
 	v.c.err = fmt.Errorf("%s\nreplay: go test ./pagelog -run 'TestCrash_Replay$' -crash.at %q -crash.create %q -crash.options %q -crash.run %q\n%s",
-		fmt.Sprintf(format, args...), formatAt(v.c.at), fmt.Sprintf("%d/%d/%d", v.c.create.PageSize, v.c.create.Align, v.c.create.MaxSize),
+		fmt.Sprintf(format, args...), formatAt(v.c.at), fmt.Sprintf("%d/%d/%d/%d", v.c.create.PageSize, v.c.create.Align, v.c.create.MaxSize, v.c.create.Base.Revision),
 		fmt.Sprintf("%d/%d/%d", v.c.opts.ZeroAhead, v.c.opts.MaxUnsynced, v.c.opts.CheckpointEvery), v.c.workload, v.fs.Log())
 }
 
@@ -247,7 +248,7 @@ func (v *level) watch() {
 // compare reads everything and holds it against what was handed over.
 func (v *level) compare(r *Reader) (int, error) {
 	n := 0
-	for g, err := range r.Commits(0) {
+	for g, err := range r.Commits(v.base()) {
 		if err != nil {
 			return n, err
 		}
@@ -256,7 +257,7 @@ func (v *level) compare(r *Reader) (int, error) {
 		}
 		want := &v.hand[n]
 		n++
-		if g.Revision != uint64(n) || g.Count != len(want.records) || uint64(g.Digest) != want.digest {
+		if g.Revision != v.base()+uint64(n) || g.Count != len(want.records) || uint64(g.Digest) != want.digest {
 			return n, fmt.Errorf("commit %d reads as revision %d, %d records, digest %v", n, g.Revision, g.Count, g.Digest)
 		}
 		i := 0
@@ -348,7 +349,7 @@ func (v *level) recovered(l *Log) {
 		v.fail("after recovery: %v", err)
 	case n < v.acked:
 		v.fail("%d commits recovered, %d were acknowledged", n, v.acked)
-	case rep.Head != uint64(n) || l.Head().Revision != rep.Head || !l.Head().Durable:
+	case rep.Head != v.base()+uint64(n) || l.Head().Revision != rep.Head || !l.Head().Durable:
 		v.fail("recovered %d commits, the report says %d, the head %+v", n, rep.Head, l.Head())
 	case n > 0 && uint64(l.Head().Digest) != v.hand[n-1].digest:
 		v.fail("the head has digest %v, its content gives another", l.Head().Digest)
@@ -396,7 +397,7 @@ func (v *level) again(n int, first Report) {
 
 // next returns what the next commit is if it has these records.
 func (v *level) next(records [][]byte) handed {
-	prev := uint64(0)
+	prev := uint64(v.c.create.Base.Digest)
 	if n := len(v.hand); n > 0 {
 		prev = v.hand[n-1].digest
 	}
@@ -404,8 +405,19 @@ func (v *level) next(records [][]byte) handed {
 	for _, r := range records {
 		body = frame.AppendRecord(body, 0, 0, frame.Plain, r)
 	}
-	h := frame.GroupHeader{Count: uint32(len(records)), Revision: uint64(len(v.hand) + 1), Prev: prev}
+	h := frame.GroupHeader{Count: uint32(len(records)), Revision: v.base() + uint64(len(v.hand)+1), Prev: prev}
 	return handed{records, h.ChainDigest(body)}
+}
+
+// base is the revision that the log begins after.
+func (v *level) base() uint64 { return v.c.create.Base.Revision }
+
+// baseAt is a base at a revision, or none.
+func baseAt(rev uint64) cursor.Cursor {
+	if rev == 0 {
+		return cursor.Cursor{}
+	}
+	return cursor.Cursor{Position: cursor.Position{Log: cursor.LogID{9}, Revision: rev}, Digest: cursor.Digest(rev * 7)}
 }
 
 // start creates the log.
@@ -602,7 +614,7 @@ func commitTogether(l *Log, batches []*Batch) []error {
 var (
 	replayAt      = flag.String("crash.at", "", "disk to look at: point.image, of the workload and of each recovery")
 	replayRun     = flag.String("crash.run", "", "workload to run")
-	replayCreate  = flag.String("crash.create", "4096/0/0", "page size, alignment, maximum size")
+	replayCreate  = flag.String("crash.create", "4096/0/0/0", "page size, alignment, maximum size, revision of the base")
 	replayOptions = flag.String("crash.options", "0/0/0", "zero-ahead, bytes unsynced, bytes between checkpoints")
 )
 
@@ -621,9 +633,11 @@ func TestCrash_Replay(t *testing.T) {
 	}
 	c := newCrash(*replayRun)
 	var zero int
-	if _, err := fmt.Sscanf(*replayCreate, "%d/%d/%d", &c.create.PageSize, &c.create.Align, &c.create.MaxSize); err != nil {
+	var base uint64
+	if _, err := fmt.Sscanf(*replayCreate, "%d/%d/%d/%d", &c.create.PageSize, &c.create.Align, &c.create.MaxSize, &base); err != nil {
 		t.Fatal(err)
 	}
+	c.create.Base = baseAt(base)
 	if _, err := fmt.Sscanf(*replayOptions, "%d/%d/%d", &zero, &c.opts.MaxUnsynced, &c.opts.CheckpointEvery); err != nil {
 		t.Fatal(err)
 	}

@@ -113,6 +113,8 @@ func (o CreateOptions) identity() (frame.Identity, error) {
 		return id, fmt.Errorf("option Align is %d, it must be 8, 512 or 4096", id.Align)
 	case o.Base.Revision != 0 && o.Base.Log == cursor.LogID{}:
 		return id, fmt.Errorf("option Base names revision %d of no log", o.Base.Revision)
+	case o.Base.View != 0:
+		return id, fmt.Errorf("option Base is a cursor of a view: it does not say that all before it was delivered")
 	}
 	return id, nil
 }

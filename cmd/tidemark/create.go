@@ -6,11 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidemark-log/tidemark/cursor"
 	"github.com/tidemark-log/tidemark/pagelog"
 )
 
 func newCreate(a *app) *cobra.Command {
 	var page, align, maxRecord, maxGroup, maxSize size
+	var base string
 	cmd := &cobra.Command{
 		Use:     "create LOG",
 		Short:   "Make a new, empty log",
@@ -19,14 +21,23 @@ func newCreate(a *app) *cobra.Command {
 one. A name that is taken is left alone, whatever it is.
 
 The flags are for all the life of the log. Sizes are bytes, or have K, M or G
-behind them.`,
+behind them.
+
+--base takes a cursor of another log, as stat and cat print it. The new log goes
+on behind that point: its first commit has the next revision, its history is
+chained to the one before, and whoever asks for something older is told that it
+is gone, with the oldest revision there is. Nothing is copied.`,
 		Example: `  tidemark create run.log
   tidemark create small.log --page-size 4K --max-size 1G`,
 		Args: oneLog,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			after, err := parseBase(base, cmd.Flags().Changed("base"))
+			if err != nil {
+				return err
+			}
 			log, err := pagelog.Create(args[0], pagelog.CreateOptions{
 				PageSize: int(min(page, math.MaxInt32)), Align: int(min(align, math.MaxInt32)),
-				MaxRecord: int64(maxRecord), MaxGroup: int64(maxGroup), MaxSize: int64(maxSize),
+				MaxRecord: int64(maxRecord), MaxGroup: int64(maxGroup), MaxSize: int64(maxSize), Base: after,
 			}, pagelog.Options{AllowAnyFileSystem: a.anyFileSystem})
 			if err != nil {
 				return err
@@ -40,10 +51,28 @@ behind them.`,
 		},
 	}
 	f := cmd.Flags()
+	f.StringVar(&base, "base", "", "begin behind this point of another log: a `CURSOR`")
 	f.Var(&page, "page-size", "page size, a power of two from 4K to 1M; 0 means 16K")
 	f.Var(&align, "align", "begin writes at multiples of 8, 512 or 4096 bytes; 0 means 8")
 	f.Var(&maxRecord, "max-record", "bytes of one record, at most 1G; 0 means 16M")
 	f.Var(&maxGroup, "max-group", "bytes of one commit, at most 2G; 0 means 64M")
 	f.Var(&maxSize, "max-size", "bytes of the file, over which commits are rejected; 0 means no limit")
 	return cmd
+}
+
+// parseBase reads the cursor that a log begins after.
+func parseBase(text string, given bool) (cursor.Cursor, error) {
+	if !given {
+		return cursor.Cursor{}, nil
+	}
+	c, err := cursor.Parse(text)
+	switch {
+	case err != nil:
+		return c, fmt.Errorf("%w: --base: %w", errBase, err)
+	case c.View != 0:
+		return c, fmt.Errorf("%w: --base: %w; name one of the whole log", errBase, cursor.ErrView)
+	case c.Log == cursor.LogID{}:
+		return c, fmt.Errorf("%w: --base: %w", errBase, cursor.ErrForeign)
+	}
+	return c, nil
 }
