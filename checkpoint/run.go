@@ -314,8 +314,8 @@ func close(entries []Entry, blocks int) bool {
 	}
 	n := min(blocks*BlockEntries, len(entries))
 	first, end := entries[0].Hash.Prefix(), entries[min(n, len(entries)-1)].Hash.Prefix()
-	for i := 1; i < blocks; i++ {
-		before, last := &entries[i*BlockEntries-1], &entries[min((i+1)*BlockEntries, n)-1]
+	for i := range blocks {
+		before, last := &entries[max(i*BlockEntries-1, 0)], &entries[min((i+1)*BlockEntries, n)-1]
 		low := guess(first, end, uint64(n), before.Hash.Prefix())
 		high := guess(first, end, uint64(n), last.Hash.Prefix())
 		if int(low) < i-1 || int(high) > i+1 {
