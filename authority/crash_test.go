@@ -30,6 +30,8 @@ type crashed struct {
 	got Envelope // signed by it
 }
 
+const intoNewFile = "resume into a new file"
+
 type crashOp struct {
 	name          string
 	before, after Phase
@@ -95,7 +97,7 @@ func crashOps() []crashOp {
 			return err
 		}},
 		{"suspend", Active, Suspended, start, sign(snapshot.Suspended)},
-		{"resume into a new file", Suspended, Active, func(c *crashed) {
+		{intoNewFile, Suspended, Active, func(c *crashed) {
 			start(c)
 			for c.l.hold.record.slot < sectors-1 {
 				cycle(c.t, c.l, 7)
@@ -191,7 +193,10 @@ func TestCrashMatrix(t *testing.T) {
 		t.Run(op.name, func(t *testing.T) {
 			calls := m.run(t, op, 0, securedir.Fault{})
 			for n := 1; n <= calls; n++ {
-				for _, f := range faultKinds {
+				for i, f := range faultKinds {
+					if op.name == intoNewFile && i%3 != n%3 && os.Getenv("TIDEMARK_LONG") == "" {
+						continue // 62 transitions lead there: a third in an ordinary run
+					}
 					m.run(t, op, n, f)
 					if t.Failed() {
 						t.Fatalf("replay: operation %q, call %d of %d, fault %+v", op.name, n, calls, f)

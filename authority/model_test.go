@@ -556,7 +556,7 @@ func replayPath(t *testing.T, first modelState, path []action) {
 // Every transition of the two-process model, by the shortest path to it.
 func TestModel_EveryTransitionReplayed(t *testing.T) {
 	first := firstState(false)
-	n, every := 0, 101 // one in so many in an ordinary run
+	n, every := 0, 307 // one in so many in an ordinary run
 	if os.Getenv("TIDEMARK_LONG") != "" {
 		every = 11
 	}

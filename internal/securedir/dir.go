@@ -129,10 +129,7 @@ func (d *Dir) temp(random io.Reader) (*File, error) {
 		err = d.sys.Flock(fd, LockExclusive)
 	}
 	if err == nil {
-		err = f.inspect()
-	}
-	if err == nil {
-		err = f.Check()
+		err = f.inspect() // a swept file has no name left
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Discard())
