@@ -228,10 +228,7 @@ func (a *Authority) alone(ctx context.Context) (release func(), err error) {
 		_ = f.Close() // never locked
 		return nil, err
 	}
-	return func() {
-		_ = f.Unlock() // closing unlocks as well
-		_ = f.Close()
-	}, nil
+	return func() { _ = f.Close() }, nil // only its lock was used
 }
 
 // wait tries a lock until it is free or the context ends.

@@ -107,7 +107,6 @@ func (h *hold) drop() {
 		_ = h.state.Close() // every write had its own sync
 	}
 	if h.lock != nil {
-		_ = h.lock.Unlock()
 		_ = h.lock.Close()
 	}
 	if h.guard != nil {

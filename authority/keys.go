@@ -192,7 +192,10 @@ func (a *Authority) changeKeys(ctx context.Context, op string, next func() ([]by
 	if err != nil {
 		return failed(op, ErrUnavailable, err)
 	}
-	defer guard.Close()
+	defer func() {
+		_ = guard.Range(keysOffset, securedir.Unlock) // a child may hold a copy
+		_ = guard.Close()
+	}()
 	if err := wait(ctx, func() error { return guard.Range(keysOffset, securedir.LockExclusive) }); err != nil {
 		return failed(op, ErrUnavailable, err)
 	}

@@ -126,7 +126,7 @@ func (d *Dir) temp(random io.Reader) (*File, error) {
 	f := &File{dir: d, fd: fd, name: name}
 	err = d.sys.Chmod(fd, fileMode)
 	if err == nil {
-		err = d.sys.Flock(fd, LockExclusive)
+		err = f.Lock()
 	}
 	if err == nil {
 		err = f.inspect() // a swept file has no name left
@@ -202,6 +202,7 @@ type File struct {
 	fd   FD
 	name string
 	stat Stat
+	held bool // the whole-file lock; guarded by whoever locks, unlocks and closes
 	once sync.Once
 }
 
@@ -262,10 +263,17 @@ func (f *File) Check() error {
 }
 
 // Lock takes the whole-file lock without waiting: ErrLocked if it is held.
-func (f *File) Lock() error { return f.dir.sys.Flock(f.fd, LockExclusive) }
+func (f *File) Lock() error {
+	err := f.dir.sys.Flock(f.fd, LockExclusive)
+	f.held = f.held || err == nil
+	return err
+}
 
 // Unlock drops the whole-file lock.
-func (f *File) Unlock() error { return f.dir.sys.Flock(f.fd, Unlock) }
+func (f *File) Unlock() error {
+	f.held = false
+	return f.dir.sys.Flock(f.fd, Unlock)
+}
 
 // Range works on the one-byte lock at an offset of the file.
 func (f *File) Range(off int64, op Lock) error { return f.dir.sys.RangeLock(f.fd, off, op) }
@@ -297,9 +305,16 @@ func (f *File) Discard() error {
 	return errors.Join(err, f.Close())
 }
 
-// Close drops the descriptor and every lock taken through it. It is idempotent.
+// Close drops the descriptor and every lock taken through it. The whole-file
+// lock is dropped by name first: a child between fork and exec holds a copy of
+// the descriptor, and would keep it. Close is idempotent.
 func (f *File) Close() error {
 	var err error
-	f.once.Do(func() { err = f.dir.sys.Close(f.fd) })
+	f.once.Do(func() {
+		if f.held {
+			err = f.Unlock()
+		}
+		err = errors.Join(err, f.dir.sys.Close(f.fd))
+	})
 	return err
 }
