@@ -21,7 +21,7 @@ func Example() {
 		}
 	}
 
-	orders := cursor.ViewOf([]uint16{3, 4}, "orders")
+	orders := cursor.ViewOf([]uint32{3, 4}, "orders")
 	token := cursor.Cursor{
 		Position: cursor.Position{Log: log, Revision: 3},
 		Digest:   digests[3],
@@ -50,7 +50,7 @@ func Example() {
 		fmt.Println("dropped: the oldest left is", compacted.Oldest)
 	}
 	// Output:
-	// tm1_sbz00000000000000000000000000000000000r00000000000svejh4nh7cmv6k6pdak48
+	// tm1_sbz00000000000000000000000000000000000r00000000000sy17y7d5hbnbcztra4z28
 	// went on: <nil>
 	// restored: cursor: the log took another history
 	// just restored: cursor: beyond the head of the log

@@ -28,11 +28,11 @@ const viewDomain = "tidemark view 1\x00"
 //
 //	"tidemark view 1" and a zero byte
 //	the number of different kinds, 4 bytes little-endian
-//	each kind, ascending, 2 bytes little-endian
+//	each kind, ascending, 4 bytes little-endian
 //	the namespace, to the end
 //
 // with the top bit set, so that no other view has the identity of everything.
-func ViewOf(kinds []uint16, namespace string) ViewID {
+func ViewOf(kinds []uint32, namespace string) ViewID {
 	if len(kinds) == 0 && namespace == "" {
 		return 0
 	}
@@ -42,7 +42,7 @@ func ViewOf(kinds []uint16, namespace string) ViewID {
 
 	text := binary.LittleEndian.AppendUint32([]byte(viewDomain), uint32(len(set)))
 	for _, kind := range set {
-		text = binary.LittleEndian.AppendUint16(text, kind)
+		text = binary.LittleEndian.AppendUint32(text, kind)
 	}
 	sum := sha256.Sum256(append(text, namespace...))
 	return ViewID(binary.BigEndian.Uint64(sum[:]) | 1<<63)

@@ -12,31 +12,33 @@ import (
 // every cursor issued before into one of another view. The values come from a
 // second implementation.
 func TestViewOf_Golden(t *testing.T) {
-	every := make([]uint16, math.MaxUint16+1)
-	for i := range every {
-		every[i] = uint16(i)
+	many := make([]uint32, math.MaxUint16+1)
+	for i := range many {
+		many[i] = uint32(i)
 	}
 	for _, tc := range []struct {
 		name      string
-		kinds     []uint16
+		kinds     []uint32
 		namespace string
 		want      ViewID
 	}{
 		{"everything", nil, "", 0},
-		{"everything, empty set", []uint16{}, "", 0},
-		// 7469646d61726b2076696577203100 | 01000000 | 0100 |
-		{"a kind", []uint16{1}, "", 0x9c2df2bdc1058951},
-		// … | 01000000 | 0201 |
-		{"a kind of two bytes", []uint16{0x102}, "", 0xb73e78a69c98373c},
-		// … | 02000000 | 0100 0201 |
-		{"two kinds", []uint16{1, 0x102}, "", 0xbba629d00a497655},
-		{"two kinds, otherwise", []uint16{0x102, 1, 0x102}, "", 0xbba629d00a497655},
+		{"everything, empty set", []uint32{}, "", 0},
+		// 7469646d61726b2076696577203100 | 01000000 | 01000000 |
+		{"a kind", []uint32{1}, "", 0xfb363217dc5f5145},
+		// … | 01000000 | 03020100 |
+		{"a kind of three bytes", []uint32{0x10203}, "", 0xa15ecfa0538d888a},
+		// … | 01000000 | ffffffff |
+		{"the last kind", []uint32{math.MaxUint32}, "", 0xee23ff7e0427b3b4},
+		// … | 02000000 | 01000000 03020100 |
+		{"two kinds", []uint32{1, 0x10203}, "", 0xd02d7eb0a120fd02},
+		{"two kinds, otherwise", []uint32{0x10203, 1, 0x10203}, "", 0xd02d7eb0a120fd02},
 		// … | 00000000 | | 6f7264657273
 		{"a namespace", nil, "orders", 0xf16eb2ce51dcdf43},
-		// … | 02000000 | 0100 0201 | 6f7264657273
-		{"two kinds in a namespace", []uint16{1, 0x102}, "orders", 0xa39cda2481b647db},
-		// … | 00000100 | 0000 0100 … ffff |
-		{"every kind by name", every, "", 0xe9130b2345926761},
+		// … | 02000000 | 01000000 03020100 | 6f7264657273
+		{"two kinds in a namespace", []uint32{1, 0x10203}, "orders", 0xedf0d19fbc69b918},
+		// … | 00000100 | 00000000 01000000 … ffff0000 |
+		{"65,536 kinds", many, "", 0xae615a1079a2b3c3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := ViewOf(tc.kinds, tc.namespace); got != tc.want {
@@ -47,9 +49,9 @@ func TestViewOf_Golden(t *testing.T) {
 }
 
 func TestViewOf_OneIdentityPerSet_L48(t *testing.T) {
-	kinds := rapid.SliceOfN(rapid.Uint16Range(0, 3), 0, 6)
+	kinds := rapid.SliceOfN(rapid.Uint32Range(0, 3), 0, 6)
 	namespace := rapid.StringMatching(`[\x00ab]{0,2}`)
-	set := func(kinds []uint16) []uint16 {
+	set := func(kinds []uint32) []uint32 {
 		return slices.Compact(slices.Sorted(slices.Values(kinds)))
 	}
 	rapid.Check(t, func(t *rapid.T) {

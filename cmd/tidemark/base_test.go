@@ -87,7 +87,7 @@ func TestCreate_BaseRefused_L48(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.View = cursor.ViewOf([]uint16{1}, "")
+	c.View = cursor.ViewOf([]uint32{1}, "")
 	for _, tc := range []struct{ token, says string }{
 		{"", "malformed"},
 		{"10", "malformed"},
