@@ -8,8 +8,8 @@ import (
 
 // bridge looks for a way over damage at w.at that only hit derived bytes. It is
 // tried only below proven, where acknowledged history must go on: behind the
-// damaged group, if its own header holds and says derived; else at the first
-// group of a later page; else at the proven end itself, where the slot that
+// damaged group, if its own header holds and says derived, and behind more of
+// them that follow at once; else at the first group of a later page; else at the proven end itself, where the slot that
 // names it records exactly the history reached. Whatever follows must carry on
 // revision and chain, so no commit can have been in between.
 //
@@ -20,10 +20,12 @@ func bridge(w *walker, f *fault, proven int64, h *header) (int64, error) {
 	}
 	if f.header != nil && fits(w.at, f.header) == nil {
 		end := w.geo.End(w.geo.Start(w.at.end), f.header.Body)
-		if end > 0 && end <= proven {
-			if ok, err := resumes(w, end, proven, h); ok || err != nil {
+		for end > 0 && end <= proven {
+			next, ok, err := resumes(w, end, proven, h)
+			if ok || err != nil {
 				return end, err
 			}
+			end = next
 		}
 	}
 	start, err := laterPage(w, proven)
@@ -31,7 +33,7 @@ func bridge(w *walker, f *fault, proven int64, h *header) (int64, error) {
 		return 0, err
 	}
 	if start != 0 {
-		if ok, err := resumes(w, start, proven, h); ok || err != nil {
+		if _, ok, err := resumes(w, start, proven, h); ok || err != nil {
 			return start, err
 		}
 	}
@@ -60,20 +62,25 @@ func laterPage(w *walker, proven int64) (int64, error) {
 }
 
 // resumes reports whether history goes on at end: with a group that carries on,
-// or because a slot says that it ends there.
-func resumes(w *walker, end, proven int64, h *header) (bool, error) {
+// or because a slot says that it ends there. If what is there is one more
+// derived group, damaged under a header that holds, next is where that one ends,
+// else 0.
+func resumes(w *walker, end, proven int64, h *header) (next int64, ok bool, err error) {
 	if end >= proven {
-		return h.slotConfirms(w.at, end), nil
+		return 0, h.slotConfirms(w.at, end), nil
 	}
 	probe := walker{geo: w.geo, win: window{r: w.win.r, limit: w.win.limit, chunk: frame.MinPageSize}, at: w.at}
 	probe.at.end = end
 	var f *fault
-	if err := probe.next(); errors.As(err, &f) {
-		return false, nil
-	} else if err != nil {
-		return false, err
+	if err = probe.next(); err == nil {
+		return 0, true, nil
+	} else if !errors.As(err, &f) {
+		return 0, false, err
 	}
-	return true, nil
+	if f.header != nil && f.header.Derived() && !f.complete && fits(probe.at, f.header) == nil {
+		next = w.geo.End(w.geo.Start(end), f.header.Body)
+	}
+	return next, false, nil
 }
 
 // slotConfirms reports whether a slot says that the history that was reached
