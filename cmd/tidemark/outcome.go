@@ -72,6 +72,8 @@ var outcomes = []outcome{
 	{pagelog.ErrTooLarge, exitRejected, "split the record or use a smaller --group; a log with higher limits is made with 'tidemark create NEW --max-record SIZE --max-group SIZE'"},
 	{pagelog.ErrNoSpace, exitRejected, "free space, or raise the quota or the log's maximum size, and run the command again with what was not committed"},
 	{errRejected, exitRejected, "mend the cause and run the command again with what was not committed"},
+	{pagelog.ErrIndexDamaged, exitCorrupt, "'tidemark reindex LOG' builds the index anew; the commits are not concerned"},
+	{pagelog.ErrNoKey, exitCursor, "check namespace and key, letter by letter; 'tidemark cat LOG --json' prints every record"},
 	{pagelog.ErrCorrupt, exitCorrupt, "'tidemark verify LOG' lists all damage and 'tidemark cat LOG' prints what is sound before it, 'tidemark salvage LOG NEW' saves all that holds; restore a copy, and do not write to this file"},
 	{pagelog.ErrDiverged, exitCorrupt, "the file mixes two histories, as after restoring a copy over a log in use: restore one whole copy"},
 	{pagelog.ErrLostCommits, exitCorrupt, "restore a copy that has the commits"},
@@ -113,7 +115,7 @@ var plainPath = regexp.MustCompile(`^[\w./+,:@%-]+$`)
 // withOperand puts the log at hand into advice, ready to be copied.
 func withOperand(cmd *cobra.Command, next string) string {
 	operand := cmd.Flags().Arg(0)
-	if cmd.Flags().NArg() != 1 || !plainPath.MatchString(operand) || strings.HasPrefix(operand, "-") {
+	if cmd.Flags().NArg() != 1 && cmd.Name() != "get" || !plainPath.MatchString(operand) || strings.HasPrefix(operand, "-") {
 		return next
 	}
 	return regexp.MustCompile(`\bLOG\b`).ReplaceAllLiteralString(next, operand)

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-log/tidemark/pagelog"
+)
+
+// keyedFile makes a log with n keys and returns its path.
+func keyedFile(t *testing.T, n int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.log")
+	log, err := pagelog.Create(path, pagelog.CreateOptions{}, pagelog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b pagelog.Batch
+	b.CompleteOnly = true
+	for i := range n {
+		b.Append(fmt.Appendf(nil, "order %d", i))
+		b.Key([]byte("orders"), fmt.Appendf(nil, "order-%d", i))
+		if i%100 == 99 || i == n-1 {
+			if _, err := log.Commit(context.Background(), &b); err != nil {
+				t.Fatal(err)
+			}
+			b.Reset()
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestGet covers get and reindex: what they print and how they end.
+func TestGet(t *testing.T) {
+	t.Parallel()
+	path := keyedFile(t, 12_000)
+	for _, tc := range []struct {
+		args        []string
+		code        int
+		out, stderr string
+	}{
+		{[]string{"get", path, "orders", "order-7"}, 0, "order 7\n", ""},
+		{[]string{"get", path, "orders", "order-11999", "--json"}, 0, `{"revision":120,"record":198,"payload":"order 11999"}` + "\n", ""},
+		{[]string{"get", path, "orders", "order-12000"}, 5, "", "no such key"},
+		{[]string{"get", path, "", "order-7"}, 5, "", "no such key"},
+		{[]string{"get", path, "orders", ""}, 2, "", "at least one byte"},
+		{[]string{"get", path, "orders", strings.Repeat("k", 2000)}, 2, "", "none may have over 1024"},
+		{[]string{"get", path, strings.Repeat("n", 256), "k"}, 2, "", "none may have over 255"},
+		{[]string{"get", path, "orders"}, 2, "", "KEY is missing"},
+		{[]string{"get", path}, 2, "", "NAMESPACE and KEY are missing"},
+		{[]string{"get"}, 2, "", "LOG is missing"},
+		{[]string{"get", path, "a", "b", "c"}, 2, "", "one too many"},
+		{[]string{"reindex"}, 2, "", "LOG is missing"},
+		{[]string{"reindex", path + "x"}, 2, "", "no such file"},
+		{[]string{"reindex", path}, 0, "indexed " + path + ", keys 12000\n", ""},
+		{[]string{"get", path, "orders", "order-7"}, 0, "order 7\n", ""},
+	} {
+		var out, errs strings.Builder
+		cmd := exec.Command(binary, tc.args...)
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		_ = cmd.Run()
+		if got := cmd.ProcessState.ExitCode(); got != tc.code || out.String() != tc.out || !strings.Contains(errs.String(), tc.stderr) {
+			t.Errorf("%.60q: code %d, %q, %q", tc.args, got, out.String(), errs.String())
+		}
+		if tc.code != 0 && !strings.Contains(errs.String(), "next: ") {
+			t.Errorf("%.60q does not say what to do: %q", tc.args, errs.String())
+		}
+	}
+}
+
+// TestGet_Damaged_Q25: a damaged index is said to be so, and reindex mends it.
+func TestGet_Damaged_Q25(t *testing.T) {
+	t.Parallel()
+	path := keyedFile(t, 12_000)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := []byte{2, 0, 0xFF, 0xFF, 0, 0, 0, 0} // kind and flags of a record with a piece of a run
+	for at := 0; ; {
+		n := bytes.Index(b[at:], piece)
+		if n < 0 {
+			break
+		}
+		at += n + 300 // in its first block
+		b[at] ^= 1
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged := 0
+	for i := 0; i < 12_000; i += 1500 {
+		out, err := exec.Command(binary, "get", path, "orders", fmt.Sprintf("order-%d", i)).CombinedOutput()
+		if err == nil && string(out) != fmt.Sprintf("order %d\n", i) {
+			t.Fatalf("%q", out)
+		}
+		if err != nil && strings.Contains(string(out), "keyed index is damaged") && strings.Contains(string(out), "reindex "+path) {
+			damaged++
+		}
+	}
+	if damaged == 0 {
+		t.Fatal("nothing met the damage")
+	}
+	if out, err := exec.Command(binary, "reindex", path).CombinedOutput(); err != nil {
+		t.Fatalf("%s", out)
+	}
+	if out, err := exec.Command(binary, "get", path, "orders", "order-4500").CombinedOutput(); err != nil || string(out) != "order 4500\n" {
+		t.Fatalf("%s %v", out, err)
+	}
+}
