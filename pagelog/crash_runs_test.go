@@ -1,6 +1,7 @@
 package pagelog
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -39,15 +40,49 @@ func (c *crash) gate() {
 	}
 }
 
-// crashAll runs workloads side by side.
+// crashPool is what many workloads share: the disks that were looked at.
+type crashPool struct {
+	seen, disks hashSet
+	deadline    time.Time // zero: none
+	mu          sync.Mutex
+	total       crashStats
+	failed      error
+}
+
+// crashAll runs workloads side by side and logs what it saw.
 func crashAll(t *testing.T, workloads []string, setup func(*crash)) {
 	t.Helper()
-	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // every open allocates a few buffers, and little lives
+	var p crashPool
 	began := time.Now()
-	seen, disks := &hashSet{}, &hashSet{}
-	var mu sync.Mutex
-	var total crashStats
-	var failed error
+	p.run(t, workloads, setup)
+	t.Logf("%v, %.0f/s", &p, float64(p.seen.len())/time.Since(began).Seconds())
+}
+
+// String says what was done.
+func (p *crashPool) String() string {
+	return fmt.Sprintf("%d workloads, %d crash points, %d disks, %d distinct, %d looked at",
+		p.total.workloads, p.total.points, p.total.images, p.disks.len(), p.seen.len())
+}
+
+// over reports whether enough was seen.
+func (p *crashPool) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed != nil || !p.deadline.IsZero() && time.Now().After(p.deadline)
+}
+
+func (p *crashPool) took(stats crashStats, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total = p.total.add(stats)
+	if p.failed == nil {
+		p.failed = err
+	}
+}
+
+func (p *crashPool) run(t *testing.T, workloads []string, setup func(*crash)) {
+	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // every open allocates a few buffers, and little lives
 	next := make(chan string)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -55,33 +90,23 @@ func crashAll(t *testing.T, workloads []string, setup func(*crash)) {
 			for w := range next {
 				c := newCrash(w)
 				setup(c)
-				c.seen, c.disks = seen, disks
+				c.seen, c.disks = &p.seen, &p.disks
 				err := c.run()
-				mu.Lock()
-				total = total.add(c.stats)
-				if err != nil && failed == nil {
-					failed = err
-				}
-				mu.Unlock()
+				p.took(c.stats, err)
 			}
 		})
 	}
 	for _, w := range workloads {
-		mu.Lock()
-		stop := failed != nil
-		mu.Unlock()
-		if stop {
+		if p.over() {
 			break
 		}
 		next <- w
 	}
 	close(next)
 	wg.Wait()
-	if failed != nil {
-		t.Fatal(failed)
+	if p.failed != nil {
+		t.Fatal(p.failed)
 	}
-	t.Logf("%d workloads, %d crash points, %d disks, %d distinct, %d looked at, %.0f/s",
-		total.workloads, total.points, total.images, disks.len(), seen.len(), float64(seen.len())/time.Since(began).Seconds())
 }
 
 // steps are what workloads are made of: each changes the log in one way, and
@@ -181,19 +206,19 @@ func TestCrash_Gate(t *testing.T) {
 	if err != nil {
 		t.Skip("set CRASH_MINUTES to run it")
 	}
-	deadline := time.Now().Add(time.Duration(minutes * float64(time.Minute)))
+	began := time.Now()
+	p := &crashPool{deadline: began.Add(time.Duration(minutes * float64(time.Minute)))}
 	lines := append(append(sequences(1), sequences(2)...), sequences(3)...)
 	lines = append(lines, sample(sequences(4), 1, 0.05)...)
-	const part = 500
-	for at := 0; at < len(lines); at += part {
+	done := 0
+	const part = 200
+	for at := 0; at < len(lines) && !p.over(); at += part {
 		for _, v := range variants {
-			if time.Now().After(deadline) {
-				t.Logf("stopped by the clock after %d of %d workloads", at, len(lines))
-				return
-			}
-			crashAll(t, v.fitting(slices.Clone(lines[at:min(at+part, len(lines))])), func(c *crash) { v.setup(c); c.gate() })
+			p.run(t, v.fitting(slices.Clone(lines[at:min(at+part, len(lines))])), func(c *crash) { v.setup(c); c.gate() })
 		}
+		done = min(at+part, len(lines))
 	}
+	t.Logf("%v, %.0f/s; %d of %d lines", p, float64(p.seen.len())/time.Since(began).Seconds(), done, len(lines))
 }
 
 // TestL23_StoriesOfManyCrashes is a few long lives: crash after crash, each on

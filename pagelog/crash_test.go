@@ -219,7 +219,8 @@ func (v *level) oracle() uint64 {
 	if n := len(v.hand); n > 0 {
 		h ^= v.hand[n-1].digest
 	}
-	return h
+	how := dice{state: uint64(v.c.opts.ZeroAhead)<<1 ^ uint64(v.c.opts.MaxUnsynced)<<8 ^ uint64(v.c.opts.CheckpointEvery)<<32 ^ uint64(v.c.create.MaxSize)}
+	return h ^ how.next()
 }
 
 // watch looks at the running system with readers: a Durable one must not see

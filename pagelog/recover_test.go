@@ -44,7 +44,7 @@ func TestL29_CreationFailsAnywhere(t *testing.T) {
 		for nth := 1; nth <= 4; nth++ {
 			s := newSim(t)
 			s.fs.Inject(simdisk.Fault{Kind: kind, Nth: nth, Part: 100})
-			l, err := CreateIn(s.env(), logName, small, Options{})
+			_, err := CreateIn(s.env(), logName, small, Options{})
 			if err == nil {
 				break // it makes fewer of these
 			}
@@ -52,7 +52,7 @@ func TestL29_CreationFailsAnywhere(t *testing.T) {
 				t.Fatalf("%v %d failed: %v", kind, nth, err)
 			}
 			s.fs = s.fs.Clone()
-			l, err = CreateIn(s.env(), logName, small, Options{})
+			l, err := CreateIn(s.env(), logName, small, Options{})
 			if errors.Is(err, fs.ErrExist) {
 				l, err = OpenIn(s.env(), logName, Options{})
 			}
