@@ -79,6 +79,7 @@ type copier struct {
 	r        io.ReaderAt // src, ended by the context
 	head     *header
 	end      point // the durable end: where the copy ends
+	features frame.Features
 	progress progress
 	report   CopyReport
 }
@@ -105,6 +106,9 @@ func (c *copier) findEnd() error {
 		return &CorruptError{Offset: frame.SlotOffsetA, Revision: 1, What: "both slots are damaged and nothing proves a commit durable", Err: h.slots[0].err}
 	}
 	c.end = b.stop
+	if c.features, err = r.featuresAt(&own, c.end); err != nil {
+		return err
+	}
 	c.report = CopyReport{LogID: h.id.LogID, Head: c.end.rev, Digest: cursor.Digest(c.end.digest), End: c.end.end}
 	return b.damage
 }
@@ -174,7 +178,7 @@ func (c *copier) slot(begin point) frame.Slot {
 		s = *newest
 		s.Epoch = max(s.Epoch, c.end.epoch)
 	}
-	s.Durable, s.Floor, s.Superseded = c.end.place(), begin.place(), 0
+	s.Durable, s.Floor, s.Superseded, s.Features = c.end.place(), begin.place(), 0, c.features
 	if s.Before.Offset < begin.end {
 		s.Before = frame.Place{}
 	}

@@ -1,10 +1,8 @@
 package pagelog
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -84,19 +82,11 @@ func (s *spot) publish(fill func(f disk.File) error) error {
 	if err := sweep(s.env.Dir, s.name); err != nil {
 		return err
 	}
-	var b [8]byte
-	if _, err := io.ReadFull(s.env.Random, b[:]); err != nil {
-		return fmt.Errorf("draw a temporary name: %w", err)
-	}
-	temp := tempPrefix(s.name) + hex.EncodeToString(b[:])
-	f, err := s.env.Dir.Create(temp)
+	f, temp, err := createTemp(s.env, s.name)
 	if err != nil {
 		return s.fail(noSpace("create a temporary file", err))
 	}
-	err = f.Lock()
-	if err == nil {
-		err = fill(f)
-	}
+	err = fill(f)
 	if err == nil {
 		err = s.settle(f)
 	}
