@@ -270,13 +270,29 @@ func (f *forking) fill(ctx context.Context, env pagelog.Env, out disk.File) erro
 	if err := pagelog.WriteHeaderArea(out, &f.id, slot); err != nil {
 		return err
 	}
-	if f.made.Shared == 0 { // shared blocks are the source's own; opening checks the last MiB of them
-		if err := pagelog.Prove(ctx, out, again.At); err != nil {
-			return err
-		}
+	if err := f.prove(ctx, out); err != nil {
+		return err
 	}
 	record := Record{Source: f.plan.Source, Revision: again.At.Revision, Digest: cursor.Digest(again.At.Digest), End: again.At.Offset}
 	c, err := again.Begin(ctx, env, out, record.Encode())
 	f.made.Head, f.made.First = c.Revision, c.Digest
 	return err
+}
+
+// prove checks every byte that was copied. Shared blocks are the source's own:
+// opening checks the last MiB of them. A large fork is on its way to the disk
+// meanwhile; what that sync covers is synced again at the end, and only its
+// failure counts.
+func (f *forking) prove(ctx context.Context, out disk.File) error {
+	if f.made.Shared > 0 {
+		return nil
+	}
+	synced := make(chan error, 1)
+	if f.made.Copied > takePiece {
+		go func() { synced <- out.Sync() }()
+	} else {
+		synced <- nil
+	}
+	err := pagelog.Prove(ctx, out, f.source.At)
+	return errors.Join(err, <-synced)
 }

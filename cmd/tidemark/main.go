@@ -90,10 +90,10 @@ acknowledged is reported with its place, and never skipped or cut off.`,
 		return usagef("there is no verb %q; did you mean help?", cmd.Name())
 	}})
 	root.AddCommand(
-		newCreate(a), newAppend(a), newCheckpoint(a), newCopy(a),
+		newCreate(a), newAppend(a), newCheckpoint(a), newCopy(a), newFork(a),
 		newCat(a), newTail(a), newStat(a), newInspect(a), newVerify(a), newSalvage(a),
 		newGet(a), newReindex(a),
-		newDemo(), newHelp(), newManual(), newCompletion(), newVersion(),
+		newDemo(), newTorture(a), newHelp(), newManual(), newCompletion(), newVersion(),
 	)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpTemplate(helpTemplate)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidemark-log/tidemark/fork"
 	"github.com/tidemark-log/tidemark/pagelog"
 )
 
@@ -77,6 +78,8 @@ var outcomes = []outcome{
 	{pagelog.ErrCorrupt, exitCorrupt, "'tidemark verify LOG' lists all damage and 'tidemark cat LOG' prints what is sound before it, 'tidemark salvage LOG NEW' saves all that holds; restore a copy, and do not write to this file"},
 	{pagelog.ErrDiverged, exitCorrupt, "the file mixes two histories, as after restoring a copy over a log in use: restore one whole copy"},
 	{pagelog.ErrLostCommits, exitCorrupt, "restore a copy that has the commits"},
+	{fork.ErrForkPoint, exitCursor, "'tidemark stat LOG' shows the last durable revision; leave --at out to fork there"},
+	{fork.ErrForkTooLarge, exitRejected, "fork an earlier log of the family instead, or copy the log"},
 	{pagelog.ErrCompacted, exitCursor, "begin with the oldest commit that is left"},
 	{pagelog.ErrNotFound, exitCursor, "'tidemark stat LOG' shows how far the log goes"},
 	{pagelog.ErrReplaced, exitUsage, "the name leads to another file now: run the command again"},
