@@ -233,3 +233,89 @@ func TestT09_ResolveLeavesAWitness(t *testing.T) {
 		t.Errorf("%+v %v", info, err)
 	}
 }
+
+// T13: the maker of the keyring dies before the directory sync; the next Open
+// makes the identity durable before it is used.
+func TestT13_AdoptedIdentityIsDurable(t *testing.T) {
+	w := newWorld(t)
+	p := w.process()
+	p.Plan(func(c securedir.Call) securedir.Fault {
+		if c.Op == "rename" && c.Name == keysName {
+			return securedir.Fault{Kind: securedir.KillAfter}
+		}
+		return securedir.Fault{}
+	})
+	if p.open() == nil {
+		t.Fatal("not killed")
+	}
+	scope := w.boot().a.keys.scope
+	after := &world{t: t, sim: w.sim.PowerCut(func(int) securedir.Fate { return securedir.Lost })}
+	defer after.reap()
+	if !equal(after.boot().a.keys.scope, scope) {
+		t.Error("another identity")
+	}
+}
+
+// R106: files changed under a live lease stop it before its next write.
+func TestR106_ChangedUnderALease(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, q *process){
+		"record changed in place": func(t *testing.T, q *process) { corrupt(t, q, "run") },
+		"lock file gone":          func(t *testing.T, q *process) { unlink(t, q, nameOf("run").lock()) },
+		"state file gone":         func(t *testing.T, q *process) { unlink(t, q, nameOf("run").state()) },
+		"authority.lock gone":     func(t *testing.T, q *process) { unlink(t, q, lockName) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			p, q := w.boot(), w.boot()
+			l, err := p.a.Start(ctx, "run")
+			must(t, err)
+			change(t, q)
+			for range 2 {
+				_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+				wantErr(t, err, ErrLost)
+			}
+			must(t, l.Close())
+		})
+	}
+}
+
+// A run that moves between the look at its record and the lock is not taken.
+func TestR63_MovedBetweenLookAndLock(t *testing.T) {
+	w := newWorld(t)
+	e := w.suspended("run")
+	p, q := w.boot(), w.boot()
+	moved := false
+	p.Plan(func(c securedir.Call) securedir.Fault {
+		if c.Op == "rangelock" && !moved {
+			moved = true
+			i, err := q.a.PrepareImport(ctx, e)
+			must(t, err)
+			must(t, i.Consume(ctx))
+			l, err := i.Activate(ctx)
+			must(t, err)
+			must(t, l.Close())
+		}
+		return securedir.Fault{}
+	})
+	if _, err := p.a.PrepareImport(ctx, e); err != ErrVerification || !moved {
+		t.Errorf("a second consumer: %v", err)
+	}
+}
+
+// Older records count: one that is no longer what was signed damages the run,
+// also where its form is still right.
+func TestR108_ChangedHistoryIsDamage(t *testing.T) {
+	w := newWorld(t)
+	e := w.suspended("run")
+	p := w.boot()
+	f, err := p.a.dir.Open(nameOf("run").state(), securedir.ReadWrite)
+	must(t, err)
+	must(t, f.WriteAt([]byte{9}, 263)) // the last sequence in the first record
+	must(t, f.Close())
+	info, err := p.a.Inspect(ctx, "run")
+	if must(t, err); info.Phase != Damaged {
+		t.Errorf("%+v", info)
+	}
+	_, err = p.a.PrepareImport(ctx, e)
+	wantErr(t, err, ErrState)
+}
