@@ -26,9 +26,15 @@ type child struct {
 const patienceOfDemo = 30 * time.Second
 
 func (d *demo) startAppend() (*child, error) {
+	return startChild(d.program, "append", d.path, "--ack", "--group", strconv.Itoa(demoGroup))
+}
+
+// startChild starts a program that acknowledges on standard output what it is
+// given on standard input.
+func startChild(program string, args ...string) (*child, error) {
 	ctx, stop := context.WithTimeout(context.Background(), patienceOfDemo)
 	c := &child{stop: stop, lines: make(chan string, 1024)}
-	c.cmd = exec.CommandContext(ctx, d.program, "append", d.path, "--ack", "--group", strconv.Itoa(demoGroup))
+	c.cmd = exec.CommandContext(ctx, program, args...)
 	c.cmd.Stderr = &c.errs
 	in, err := c.cmd.StdinPipe()
 	if err != nil {

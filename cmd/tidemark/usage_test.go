@@ -125,7 +125,7 @@ func TestCompletion(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{""}, []string{"append", "cat", "create", "demo", "help", "stat", "tail", "verify", "version"}},
+		{[]string{""}, []string{"append", "cat", "create", "demo", "help", "stat", "tail", "torture", "verify", "version"}},
 		{[]string{"append", "--sync", ""}, []string{"durable", "complete"}},
 		{[]string{"help", ""}, []string{"append", "verify"}},
 		{[]string{"completion", ""}, []string{"bash", "zsh", "fish", "powershell"}},
