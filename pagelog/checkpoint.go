@@ -27,6 +27,7 @@ type blob struct {
 type made struct {
 	group frame.Place // start, revision and digest of its group
 	end   int64       // raw end of its group
+	blob  frame.Place // the host's last blob, as it says
 }
 
 // checkpoints is what the next checkpoint must know. It belongs to the writing
@@ -70,7 +71,7 @@ func (c *checkpoints) passed(p *passed) {
 }
 
 func (c *checkpoints) adopt(cp *checkpoint.Checkpoint, start, end int64, h *frame.GroupHeader) {
-	c.last = made{frame.Place{Offset: start, Revision: h.Revision, Digest: h.Digest}, end}
+	c.last = made{frame.Place{Offset: start, Revision: h.Revision, Digest: h.Digest}, end, cp.Blob}
 	c.from = point{end: end, rev: h.Revision}
 	c.size, c.blob = end-start, cp.Blob
 	c.index, c.features = cp.Index, cp.Features
@@ -121,6 +122,7 @@ func (l *Log) nameCheckpoints(target point) bool {
 			break
 		}
 		l.slots.cur.Before, l.slots.cur.Check = l.slots.cur.Check, m.group
+		l.kept = m
 		n++
 	}
 	l.made = append(l.made[:0], l.made[n:]...)
@@ -151,25 +153,80 @@ func (l *Log) Checkpoint(ctx context.Context, revision uint64, data []byte) erro
 }
 
 // LastCheckpoint returns the last state that the host kept with Checkpoint, and
-// the revision whose state it is: what follows is replayed with Commits. The
-// error is ErrNotFound if there is none that holds.
+// the revision whose state it is: what follows is replayed with Commits. One
+// that is damaged is passed over for the one before. The error is ErrNotFound if
+// there is none that holds: then all is replayed.
 func (r *Reader) LastCheckpoint() (revision uint64, data []byte, err error) {
 	b, err := r.bounds()
 	if err != nil {
 		return 0, nil, err
 	}
+	checks, err := r.newestCheckpoint(&b)
+	if err != nil {
+		return 0, nil, err
+	}
+	var damage error
+	for checks.blob.Offset != 0 {
+		revision, data, err := r.readBlob(checks.blob, &b)
+		if err == nil || !isLost(err) {
+			return revision, data, err
+		}
+		if damage == nil {
+			damage = err
+		}
+		if checks, err = r.blobBefore(checks, &b); err != nil {
+			return 0, nil, err
+		}
+	}
+	if damage != nil {
+		return 0, nil, fmt.Errorf("%w: no checkpoint of the host holds: %w", ErrNotFound, damage)
+	}
+	return 0, nil, fmt.Errorf("%w: the log holds no checkpoint of the host", ErrNotFound)
+}
+
+// newestCheckpoint returns the newest checkpoint that is durable. The writer
+// knows; others are told by the slots.
+func (r *Reader) newestCheckpoint(b *bounds) (checkpoints, error) {
+	if r.live != nil {
+		r.live.mu.Lock()
+		defer r.live.mu.Unlock()
+		return checkpoints{last: r.live.kept, blob: r.live.kept.blob}, nil
+	}
 	h, err := r.readSlots()
 	if err != nil {
-		return 0, nil, err
+		return checkpoints{}, err
 	}
-	checks, err := lastCheckpoint(r, h, &b)
-	if err != nil {
-		return 0, nil, err
+	return lastCheckpoint(r, h, b)
+}
+
+// isLost reports whether a blob cannot be read any more, and an older one has
+// to do.
+func isLost(err error) bool {
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrDiverged) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCompacted)
+}
+
+// blobBefore goes back from checkpoint to checkpoint until one points to
+// another blob than c does. The zero checkpoints: there is none.
+func (r *Reader) blobBefore(c checkpoints, b *bounds) (checkpoints, error) {
+	lost := c.blob
+	proven := min(b.proven, b.stop.end)
+	cp, _, ok, err := peek(r.file, r.geo, c.last.group, proven)
+	for ok && err == nil {
+		p := cp.Previous
+		if p.Offset == 0 || p.Offset >= c.last.group.Offset || p.Offset < b.begin.end {
+			break
+		}
+		var end int64
+		cp, end, ok, err = peek(r.file, r.geo, p, proven)
+		if ok && err == nil {
+			c = checkpoints{}
+			c.adopt(&cp, p.Offset, end, &frame.GroupHeader{Revision: p.Revision, Digest: p.Digest})
+			if c.blob != lost {
+				return c, nil
+			}
+		}
 	}
-	if checks.blob.Offset == 0 {
-		return 0, nil, fmt.Errorf("%w: the log holds no checkpoint of the host", ErrNotFound)
-	}
-	return r.readBlob(checks.blob, &b)
+	return checkpoints{}, err
 }
 
 // readBlob reads the blob in the group that starts at p and confirms that the
@@ -319,14 +376,39 @@ func (r *Reader) searchCheckpoint(b *bounds) (checkpoints, error) {
 // findCheckpoint completes what the walk found: if it passed no checkpoint, the
 // last one lies before where it began.
 func (r *recovery) findCheckpoint(at point) error {
-	if r.checks.last.end != 0 && r.checks.last.end <= at.end {
+	if r.checks.last.end == 0 || r.checks.last.end > at.end {
+		reader := &Reader{file: r.file, id: &r.head.id, geo: r.head.geo, begin: r.head.begin()}
+		var err error
+		r.checks, err = lastCheckpoint(reader, r.head, &bounds{begin: reader.begin, stop: at, proven: r.proven})
+		if err != nil {
+			return err
+		}
+		if r.checks.last.end == 0 {
+			r.checks.from = reader.begin
+		}
+	}
+	return r.findBefore()
+}
+
+// findBefore finds the checkpoint that slots name beside the last one: the
+// newest older one that a slot named and that holds.
+func (r *recovery) findBefore() error {
+	s := r.head.newest()
+	if s == nil {
 		return nil
 	}
-	reader := &Reader{file: r.file, id: &r.head.id, geo: r.head.geo, begin: r.head.begin()}
-	var err error
-	r.checks, err = lastCheckpoint(reader, r.head, &bounds{begin: reader.begin, stop: at, proven: r.proven})
-	if r.checks.last.end == 0 {
-		r.checks.from = reader.begin
+	for _, p := range []frame.Place{s.Check, s.Before} {
+		if p.Offset == 0 || p.Offset >= r.checks.last.group.Offset {
+			continue
+		}
+		_, _, ok, err := peek(r.file, r.head.geo, p, r.proven)
+		if err != nil {
+			return err
+		}
+		if ok {
+			r.before = p
+			return nil
+		}
 	}
-	return err
+	return nil
 }

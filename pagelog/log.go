@@ -47,6 +47,7 @@ type Log struct {
 	closing bool
 	cause   error         // what poisoned the log
 	made    []made        // checkpoints written and not yet named by a slot
+	kept    made          // newest checkpoint that is durable; zero: there is none
 	head    point         // last complete group
 	durable point         // last acknowledged group; durable.end <= head.end
 	named   int64         // durable end that the newest slot names
@@ -84,6 +85,8 @@ func (l *Log) start(r *recovery) {
 	l.named = l.slots.cur.Durable.Offset
 	l.Reader.begin = pointAt(l.slots.cur.Floor)
 	l.checks = r.checks
+	l.kept = r.checks.last
+	l.slots.cur.Check, l.slots.cur.Before = r.checks.last.group, r.before // the next slot says so
 	l.features = l.slots.cur.Features
 	l.index = r.index
 	l.indexer.merge.reader = runReader{file: l.file, geo: l.geo}

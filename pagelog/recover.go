@@ -62,6 +62,7 @@ type recovery struct {
 	bad     []badPage
 	stop    *fault      // why the walk ended
 	checks  checkpoints // the last one in the file
+	before  frame.Place // the one that slots name beside it
 	keyed   bool        // a commit that was passed has keys
 	index   *index
 	dirtEnd int64 // behind the last byte that is not zero
