@@ -214,7 +214,8 @@ func (c *cuts) try(seed int) error {
 		err = errors.Join(err, unix.Unmount(c.image, 0))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: cut after record %d of %d, seed %d, %s: %w", c.fs.Name, cut, c.end, seed, mode, err)
+		return fmt.Errorf("%s: cut after record %d of %d, seed %d, %s: %w\nunflushed: %s",
+			c.fs.Name, cut, c.end, seed, mode, err, c.server.Ask("unflushed %d", cut))
 	}
 	return nil
 }

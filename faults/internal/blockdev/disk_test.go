@@ -78,6 +78,9 @@ func TestImage_Torn(t *testing.T) {
 			}
 			kinds[first]++
 		}
+		if at(t, image, wholeFrom) != at(t, image, wholeTo-1) {
+			t.Fatalf("seed %d: the superblock is torn", seed)
+		}
 	}
 	if kinds['x'] < 40 || kinds[0] < 40 {
 		t.Errorf("sectors: %v", kinds)

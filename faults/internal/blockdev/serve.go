@@ -21,6 +21,7 @@ import (
 //	mark                    begin to record
 //	pos                     how many records there are
 //	image CUT SEED MODE     put this image into "crash"
+//	unflushed CUT           which writes a cut may lose
 //	fail-write N            the N-th write from now fails
 //	fail-flush N            the N-th flush from now fails
 //
@@ -73,6 +74,8 @@ func obey(command string, disk *Disk, crash *node, out io.Writer) error {
 			return err
 		}
 		crash.disk.Store(image)
+	case "unflushed":
+		answer = disk.Unflushed(n)
 	case "fail-write":
 		disk.FailWrite(n)
 	case "fail-flush":
