@@ -44,7 +44,9 @@ type Picture struct {
 	LeftOut     uint64      // groups between Groups[First-1] and Groups[First]
 	Checkpoints uint64      // groups that are checkpoints, also those left out
 	Map         []Cell
-	CellPages   int64        // pages of one cell; the last one may have fewer
+	CellPages   int64 // pages of one cell; the last one may have fewer
+	Tally       Tally
+	Forks       []ForkPart   // the log's ancestors, oldest first
 	Check       VerifyReport // what Verify says, findings included
 }
 
@@ -167,12 +169,13 @@ type inspector struct {
 	seen   uint64      // groups
 	drawn  int64       // up to here the map is drawn
 	recent []span      // groups above the proven end, as far as they are not on the map
+	tally  tallier
 }
 
-// span is a stretch of groups, all derived or all commits.
+// span is a stretch of groups, all of which hold the same.
 type span struct {
 	from, to int64
-	derived  bool
+	what     content
 }
 
 // begin draws the header area and what retention dropped.
@@ -187,6 +190,9 @@ func (in *inspector) begin(v *verifier) {
 	}
 	for i := range h.slots {
 		p.Slots[i] = h.slotPart(i)
+	}
+	for _, a := range h.id.Lineage {
+		p.Forks = append(p.Forks, ForkPart{Log: a.LogID, End: a.End, Revision: a.Revision, Digest: cursor.Digest(a.Digest)})
 	}
 	in.grid()
 	in.paint(0, p.HeaderArea, cellHeader)
@@ -216,8 +222,9 @@ func (h *header) slotPart(i int) SlotPart {
 
 // visit takes a group that holds.
 func (in *inspector) visit(p *passed, gap bool) error {
-	in.draw(p)
 	kind := kindOf(p)
+	in.draw(p, kind)
+	in.tally.visit(p)
 	if kind == kindCheckpoint {
 		in.pic.Checkpoints++
 	}
@@ -306,7 +313,7 @@ func kindOf(p *passed) string {
 // finish puts together what is known only at the end.
 func (in *inspector) finish() {
 	v, p := in.v, &in.pic
-	p.Check, p.Proven = v.report, v.proven
+	p.Check, p.Proven, p.Tally = v.report, v.proven, in.tally.finish()
 	p.End = v.report.last
 	if p.End == 0 { // the walk was not finished
 		p.End = v.walk.at.end

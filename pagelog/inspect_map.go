@@ -12,7 +12,8 @@ type Cell struct {
 	Header   int64 `json:"header"`   // bytes of the header area
 	Dropped  int64 `json:"dropped"`  // bytes that retention dropped
 	Commits  int64 `json:"commits"`  // bytes of acknowledged commits, page headers and padding included
-	Derived  int64 `json:"derived"`  // bytes of checkpoints and other derived groups
+	Derived  int64 `json:"derived"`  // bytes of checkpoints, and of derived groups other than index runs
+	Index    int64 `json:"index"`    // bytes of index runs
 	Unsynced int64 `json:"unsynced"` // bytes of groups that are whole and not proven acknowledged
 	Torn     int64 `json:"torn"`     // bytes of a write that a crash cut
 	Damaged  int64 `json:"damaged"`  // bytes below the durable floor that are no group
@@ -28,6 +29,7 @@ const (
 	cellDropped
 	cellCommits
 	cellDerived
+	cellIndex
 	cellUnsynced
 	cellTorn
 	cellDamaged
@@ -35,8 +37,8 @@ const (
 )
 
 // State says in one word what a cell holds: what is wrong with it, if anything,
-// else what is special in it: damaged, header, torn, unsynced, derived, commits,
-// dropped or ahead, the first of them that holds.
+// else what is special in it: damaged, header, torn, unsynced, derived, index,
+// commits, dropped or ahead, the first of them that holds.
 func (c *Cell) State() string {
 	switch {
 	case c.Damaged > 0 || c.Findings > 0:
@@ -49,6 +51,8 @@ func (c *Cell) State() string {
 		return "unsynced"
 	case c.Derived > 0:
 		return "derived"
+	case c.Index > 0 && c.Index >= c.Commits:
+		return "index"
 	case c.Commits > 0:
 		return "commits"
 	case c.Dropped > 0:
@@ -59,7 +63,7 @@ func (c *Cell) State() string {
 
 func (c *Cell) of(what content) *int64 {
 	return [...]*int64{
-		cellHeader: &c.Header, cellDropped: &c.Dropped, cellCommits: &c.Commits, cellDerived: &c.Derived,
+		cellHeader: &c.Header, cellDropped: &c.Dropped, cellCommits: &c.Commits, cellDerived: &c.Derived, cellIndex: &c.Index,
 		cellUnsynced: &c.Unsynced, cellTorn: &c.Torn, cellDamaged: &c.Damaged, cellAhead: &c.Ahead,
 	}[what]
 }
@@ -87,7 +91,7 @@ func (in *inspector) paint(from, to int64, what content) {
 }
 
 // draw puts a group on the map, and what lies before it and is none.
-func (in *inspector) draw(p *passed) {
+func (in *inspector) draw(p *passed, kind string) {
 	if p.before.end > in.drawn {
 		in.flush(in.v.proven)
 		what := cellDamaged
@@ -96,11 +100,11 @@ func (in *inspector) draw(p *passed) {
 		}
 		in.paint(in.drawn, p.before.end, what)
 	}
-	from := max(in.drawn, p.before.end)
-	if n := len(in.recent); n > 0 && in.recent[n-1].derived == p.Derived() && in.recent[n-1].to == from {
+	from, what := max(in.drawn, p.before.end), contentOf(kind)
+	if n := len(in.recent); n > 0 && in.recent[n-1].what == what && in.recent[n-1].to == from {
 		in.recent[n-1].to = p.end
 	} else {
-		in.recent = append(in.recent, span{from, p.end, p.Derived()})
+		in.recent = append(in.recent, span{from, p.end, what})
 	}
 	in.drawn = max(in.drawn, p.end)
 	in.flush(in.v.proven)
@@ -113,7 +117,7 @@ func (in *inspector) flush(proven int64) {
 		r := &in.recent[i]
 		to := min(r.to, proven)
 		if to > r.from {
-			in.paint(r.from, to, r.content())
+			in.paint(r.from, to, r.what)
 			r.from = to
 		}
 		if r.from < r.to {
@@ -124,11 +128,14 @@ func (in *inspector) flush(proven int64) {
 	in.recent = append(in.recent[:0], in.recent[done:]...)
 }
 
-func (r *span) content() content {
-	if r.derived {
-		return cellDerived
+func contentOf(kind string) content {
+	switch kind {
+	case kindCommit:
+		return cellCommits
+	case kindIndexRun:
+		return cellIndex
 	}
-	return cellCommits
+	return cellDerived
 }
 
 // finishMap draws what lies behind the last group that was acknowledged.

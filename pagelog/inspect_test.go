@@ -30,7 +30,7 @@ func provenEnd(c *crafted) int64 {
 
 // sum returns the bytes of a cell in all.
 func (c *Cell) sum() int64 {
-	return c.Header + c.Dropped + c.Commits + c.Derived + c.Unsynced + c.Torn + c.Damaged + c.Ahead
+	return c.Header + c.Dropped + c.Commits + c.Derived + c.Index + c.Unsynced + c.Torn + c.Damaged + c.Ahead
 }
 
 // checkMap fails unless the map accounts for every byte of the file once.

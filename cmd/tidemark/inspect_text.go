@@ -229,6 +229,7 @@ var letters = []struct{ state, letter, means string }{
 	{"header", "H", "header area"},
 	{"commits", "c", "commits"},
 	{"derived", "k", "commits and checkpoints, or other derived groups"},
+	{"index", "x", "mostly runs of the keyed index"},
 	{"unsynced", "u", "whole groups that are not proven durable"},
 	{"torn", "t", "a torn write, never acknowledged"},
 	{"damaged", "!", "damage to acknowledged or derived bytes"},
