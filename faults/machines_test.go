@@ -53,6 +53,7 @@ func TestMachines(t *testing.T) {
 	}
 	for _, m := range machines {
 		t.Run(m.arch, func(t *testing.T) {
+			t.Parallel()
 			interpreter := lab.Program(t, "qemu-"+m.qemu+"-static")
 			args := append([]string{"test", "-short", "-count=1", "-run", only}, packages...)
 			out, err := m.command(t, interpreter, "go", args...).CombinedOutput()
@@ -106,11 +107,22 @@ func (m machine) command(t *testing.T, interpreter, name string, args ...string)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: users()}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: users()}},
 		Pdeathsig:   syscall.SIGKILL,
+
+		GidMappingsEnableSetgroups: os.Getuid() == 0,
 	}
 	return cmd
+}
+
+// users is how many users there are on the other machine. Tests that become
+// another user need more than one, which only root can give them.
+func users() int {
+	if os.Getuid() == 0 {
+		return 1 << 16
+	}
+	return 1
 }
 
 // TestRegistration holds the line for one machine against the one that is known
@@ -132,6 +144,7 @@ func TestCompiles(t *testing.T) {
 	}
 	for _, target := range targets {
 		t.Run(target, func(t *testing.T) {
+			t.Parallel()
 			system, arch, _ := strings.Cut(target, "/")
 			cmd := exec.CommandContext(t.Context(), "go", "vet", "./...")
 			cmd.Dir = lab.Source()
@@ -147,6 +160,7 @@ func TestCompiles(t *testing.T) {
 // TestWindows runs what it can under Wine.
 func TestWindows(t *testing.T) {
 	lab.Larger(t)
+	t.Parallel()
 	w := newWine(t)
 	for _, pkg := range append(append([]string{}, purePackages...), filePackages[:2]...) {
 		t.Run(strings.TrimPrefix(pkg, "./"), func(t *testing.T) { w.test(t, pkg) })

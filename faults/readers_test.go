@@ -283,13 +283,13 @@ func TestPulled_AtRest_C37(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := w.HearAll()
-		if exit := w.Wait(); exit != 4 {
+		if exit := w.Wait(); strings.Contains(said, "ack ") {
 			missed++
 			t.Logf("commit %d into an emptied file: exit code %d, said %q", commits+1, exit, said)
 		}
 	}
 	if missed > 0 {
-		t.Errorf("%d of %d commits were acknowledged, and everything before them was gone", missed, most)
+		t.Errorf("%d of %d times a commit was acknowledged, and everything before it was gone", missed, most)
 	}
 	lab.Count("files pulled away", most)
 }
