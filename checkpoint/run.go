@@ -38,6 +38,9 @@ const (
 	keyHeader = 8
 )
 
+// KindKey is the kind of the record that holds a key.
+const KindKey = frame.KindIndexKey
+
 // Byte layout of a piece's header.
 const (
 	pieceVersion = 0  // 4 version of the record, as the checkpoint's

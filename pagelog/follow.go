@@ -74,7 +74,10 @@ func (r *Reader) newWaiter() *waiter {
 
 func (w *waiter) wait(ctx context.Context, after uint64) error {
 	if w.reader.live != nil {
-		return w.reader.live.waitHead(ctx, after)
+		if w.reader.opts.Durable {
+			return w.reader.live.waitPast(ctx, after, w.reader.live.Durable)
+		}
+		return w.reader.live.waitPast(ctx, after, w.reader.live.Head)
 	}
 	if w.changed == nil {
 		w.pause = quickLook
@@ -104,12 +107,18 @@ func (w *waiter) wait(ctx context.Context, after uint64) error {
 	}
 }
 
-// waitHead is Wait for readers of the writer's process.
-func (l *Log) waitHead(ctx context.Context, after uint64) error {
+// DurableReader returns a reader of this log that shows only what is
+// acknowledged, as soon as it is. It ends with the log.
+func (l *Log) DurableReader() *Reader {
+	return &Reader{file: l.file, id: l.id, geo: l.geo, live: l, opts: ReaderOptions{Durable: true}, begin: l.oldest()}
+}
+
+// waitPast is Wait for readers of the writer's process: until what last returns
+// lies beyond a revision.
+func (l *Log) waitPast(ctx context.Context, after uint64, last func() Commit) error {
 	for {
 		changed := l.waitChange()
-		head := l.Head()
-		if head.Revision > after {
+		if last().Revision > after {
 			return nil
 		}
 		if err := errors.Join(l.unusable(), ctx.Err()); err != nil {

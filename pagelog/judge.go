@@ -73,7 +73,11 @@ func (r *Reader) look(idle int) (bounds, error) {
 	}
 	if r.live != nil {
 		head, durable, err := r.live.points()
-		return bounds{begin: r.begin, stop: head, proven: durable.end}, err
+		b := bounds{begin: r.begin, stop: head, proven: durable.end}
+		if r.opts.Durable {
+			b.stop = durable
+		}
+		return b, err
 	}
 	if err := r.refresh(); err != nil {
 		if errors.Is(err, ErrDiverged) || errors.Is(err, ErrReplaced) {

@@ -78,6 +78,9 @@ func (r *Reader) Close() error {
 		return ErrClosed
 	}
 	r.gone = ErrClosed
+	if r.live != nil { // the file is the log's
+		return nil
+	}
 	return errors.Join(r.file.Close(), r.dir.Close())
 }
 
