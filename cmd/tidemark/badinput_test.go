@@ -68,6 +68,8 @@ func TestBadFiles_L29(t *testing.T) {
 			for _, verb := range readers {
 				tidemark(t, "", verb, path).want(t, 2, path, tc.says)
 			}
+			tidemark(t, "", "get", path, "namespace", "key").want(t, 2, path, tc.says)
+			tidemark(t, "", "reindex", path).want(t, 2, path, tc.says)
 			tidemark(t, "x\n", "append", path, "--ack").want(t, 2, path, tc.says).prints(t, "")
 			tidemark(t, "", "create", path).want(t, 2, "file exists", "another name")
 			if after := describe(t, path); after != before {
