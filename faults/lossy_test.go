@@ -187,6 +187,7 @@ func TestLossy_Writes(t *testing.T) {
 			if fault == "short" && exit != 0 {
 				t.Errorf("a short write %d: exit code %d", n, exit)
 			}
+			l.server.Ask("%s 0", fault) // if it had no such write
 			if again := l.live("dd", "-try", "100"); again != 0 {
 				t.Errorf("%s %d: the next writer ended with %d", fault, n, again)
 			}

@@ -167,5 +167,11 @@ func (p *Process) Wait() int {
 	return p.Cmd.ProcessState.ExitCode()
 }
 
+// DiedOf reports whether a signal ended the program, which has ended.
+func (p *Process) DiedOf(s syscall.Signal) bool {
+	status, ok := p.Cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == s
+}
+
 // Stderr returns what the program complained of, once it has ended.
 func (p *Process) Stderr() string { return p.errs.String() }
