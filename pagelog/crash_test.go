@@ -93,6 +93,7 @@ type level struct {
 	log      *Log
 	poisoned bool
 	faulty   bool     // something was made to fail: errors are to be expected
+	wasCut   bool     // the power went: a slot may be torn
 	during   []string // words for the next syncs
 	points   int
 	born     bool // Create returned
@@ -236,9 +237,12 @@ func (v *level) watch() {
 			return
 		}
 		n, err := v.compare(r)
+		slots := &r.view.header.slots
 		switch {
 		case err != nil:
 			v.fail("reader (durable %v): %v", durable, err)
+		case !v.faulty && !v.wasCut && (slots[0].err != nil || slots[1].err != nil):
+			v.fail("slots that nobody damaged: %v, %v", slots[0].err, slots[1].err)
 		case durable: // what it saw must be there after every power cut from now on
 			v.acked, v.ackedEnd = max(v.acked, n), max(v.ackedEnd, r.view.proven)
 		}
@@ -499,7 +503,7 @@ func (v *level) cut(seed string) {
 	img := v.fs.RandomImage(opts, rand.New(rand.NewPCG(n, 1))).Clone()
 	img.Capacity = v.fs.Capacity
 	v.fs.Before(nil)
-	v.fs, v.log = img, nil
+	v.fs, v.log, v.wasCut = img, nil, true
 	v.fs.Before(v.point)
 }
 

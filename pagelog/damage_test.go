@@ -129,6 +129,70 @@ func TestC11_EveryFlippedByteIsCorruptWithItsPlace(t *testing.T) {
 	}
 }
 
+// L2: bytes between groups are zero, and checked.
+func TestL2_PaddingIsChecked(t *testing.T) {
+	s := newSim(t)
+	l := s.create(CreateOptions{PageSize: 4096, Align: 512}, Options{})
+	for i := range 6 {
+		commit(t, l, payload(i, 100+i*900))
+	}
+	closeLog(t, l)
+	list := s.groups()
+	s.put(s.bytes()[:list[len(list)-1].end])
+	whole := s.bytes()
+	checked := 0
+	for i, g := range list[1:] {
+		for off := g.before.end; off < g.start; off += 5 {
+			if off%4096 < frame.PageHeaderSize {
+				continue
+			}
+			s.flip(off, 1)
+			var c *CorruptError
+			if err := s.refused(Options{}, ErrCorrupt); !errors.As(err, &c) || c.Revision != uint64(i+2) {
+				t.Fatalf("padding at %d, behind revision %d: %v", off, i+1, err)
+			}
+			if got, err := contents(s.reader(ReaderOptions{}), 0); !errors.Is(err, ErrCorrupt) || len(got) != i+1 {
+				t.Fatalf("padding at %d: a reader got %d commits, %v", off, len(got), err)
+			}
+			s.put(whole)
+			checked++
+		}
+	}
+	if checked < 100 {
+		t.Fatalf("only %d bytes of padding", checked)
+	}
+}
+
+// A page header above the proven end makes its group torn, as any other byte
+// of it would; below it, the page header alone is lost.
+func TestL26_PageHeaderAboveTheProvenEnd(t *testing.T) {
+	s := unacknowledged(t, 9000, 10)
+	whole := s.bytes()
+	list := s.groups()
+	big := list[len(list)-2]
+	for page := s.geometry().HeaderArea(); page < list[len(list)-1].end; page += 4096 {
+		for _, off := range []int64{0, 5, 9, 17, 31} {
+			b := bytes.Clone(whole)
+			b[page+off] ^= 0x10
+			s.put(b)
+			l := s.open(Options{})
+			r := l.Report()
+			want := uint64(len(list))
+			if page > big.start {
+				want = big.Revision - 1
+			}
+			if r.Head != want || (want != uint64(len(list))) != (r.Torn > 0) {
+				t.Fatalf("page %d, byte %d: %+v, want head %d", page/4096, off, r, want)
+			}
+			commit(t, l, []byte("on"))
+			s.fs.Kill()
+			if h := s.open(Options{}).Head(); h.Revision != want+1 {
+				t.Fatal(h)
+			}
+		}
+	}
+}
+
 // C19: without any slot, what later headers say must be enough.
 func TestC19_LaterHeadersProveWhatIsDamaged(t *testing.T) {
 	s := unacknowledged(t)

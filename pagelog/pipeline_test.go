@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tidemark-log/tidemark/internal/disk"
 	"github.com/tidemark-log/tidemark/internal/simdisk"
 )
 
@@ -321,6 +320,31 @@ func TestCommit_ContextEnds(t *testing.T) {
 	})
 }
 
+// A waiter that was asked to take over and leaves at the same moment passes it
+// on: whoever is left in the queue is served.
+func TestCommit_WhoLeavesHandsOver(t *testing.T) {
+	ctx, cancel := context.WithCancel(ctx0)
+	cancel()
+	s := newSim(t)
+	l := s.create(small, Options{})
+	for range 3000 {
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := l.Commit(ctx0, batchOf([]byte("a"))); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() { _, _ = l.Submit(batchOf([]byte("b"))).Wait(ctx) })
+		wg.Go(func() {
+			if _, err := l.Commit(ctx0, batchOf([]byte("c"))); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+	}
+	closeLog(t, l)
+}
+
 // Whatever fails in the middle of many waiters, every one of them learns what
 // became of its commit.
 func TestL14_PoisonInTheMiddleOfManyWaiters(t *testing.T) {
@@ -476,5 +500,3 @@ func TestClose_RacesWithEverything(t *testing.T) {
 		closeLog(t, l)
 	}
 }
-
-var _ = disk.ErrNoSpace
