@@ -5,7 +5,7 @@ BENCH_DIR = $(CURDIR)/bin/bench-data
 GOLDEN = $(shell grep -rl --include='*_test.go' '"update"' . | xargs -n1 dirname | sort -u)
 CRASH  = $(wildcard ./pagelog ./fork ./authority)
 
-.PHONY: check fmt lint test race cross crash fuzz fuzz-short bench bench-quick bench-check golden demo clean help
+.PHONY: check fmt lint test race cross crash fuzz fuzz-short bench bench-quick bench-check bench-self golden demo clean help
 check: fmt lint test cross ## may I push this?
 
 fmt: ## does it look like the rest?
@@ -30,6 +30,8 @@ bench-quick: ## the same in five minutes, for a first look
 	@cd bench && go build -o ../bin/tmbench ./cmd/tmbench && ../bin/tmbench run -quick -dir $(BENCH_DIR) -out ../bin/quick.json
 bench-check: ## does the last run reach the bars?
 	@cd bench && go build -o ../bin/tmbench ./cmd/tmbench && ../bin/tmbench check
+bench-self: ## what do our own steps cost beside a raw loop, in time, device bytes and flushes?
+	@go test -run='^$$' -bench='^Benchmark(Commit|GroupCommit|Replay|At|Open|Verify)$$' -benchtime=$(or $(TIME),1s) -timeout=20m ./pagelog
 fuzz-short: ## does any fuzz target fail within seconds?
 	@./fuzz/run $(or $(TIME),5s)
 golden: ## accept new golden files; read the diff before you commit it

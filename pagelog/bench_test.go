@@ -32,11 +32,13 @@ func BenchmarkCommit(b *testing.B) {
 			batch.Append(make([]byte, size))
 			b.ReportAllocs()
 			b.SetBytes(int64(size))
+			m := startMeter(b, b.TempDir())
 			for b.Loop() {
 				if _, err := l.Commit(context.Background(), &batch); err != nil {
 					b.Fatal(err)
 				}
 			}
+			m.report()
 		})
 	}
 }
@@ -62,6 +64,7 @@ func benchRaw(b *testing.B, size int) {
 	data := make([]byte, size)
 	off := int64(0)
 	b.SetBytes(int64(size))
+	m := startMeter(b, b.TempDir())
 	for b.Loop() {
 		if off+int64(size) > room {
 			off = 0
@@ -75,6 +78,7 @@ func benchRaw(b *testing.B, size int) {
 		off += int64(size)
 	}
 	b.StopTimer()
+	m.report()
 	if err := errors.Join(f.Close(), dir.Close()); err != nil {
 		b.Fatal(err)
 	}
