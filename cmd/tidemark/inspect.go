@@ -17,6 +17,7 @@ import (
 
 func newInspect(a *app) *cobra.Command {
 	var asJSON, pages bool
+	var html string
 	limit := count{n: 40, low: 0, top: 1 << 20}
 	cmd := &cobra.Command{
 		Use:     "inspect LOG",
@@ -31,21 +32,36 @@ damage is marked with '!!' and makes the exit code 1.
 
 Of a large log the first and the last groups are shown, --limit of them in all,
 and all damage between. --pages shows the map alone, one character a page as
-long as there are no more than 16,384 pages. The offsets are for people who
-look at the file with other tools, the salt of the file is not shown.`,
+long as there are no more than 16,384 pages. --html writes all this as one page
+for a browser that needs nothing else, no network above all, and stays under a
+megabyte, to FILE, or to standard output for -; nothing else is printed then.
+
+The offsets are for people who look at the file with other tools, the salt of the
+file is not shown.`,
 		Example: `  tidemark inspect run.log
   tidemark inspect run.log --pages
-  tidemark inspect run.log --limit 4 --json`,
+  tidemark inspect run.log --limit 4 --json
+  tidemark inspect run.log --html picture.html`,
 		Args: oneLog,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			asHTML := cmd.Flags().Changed("html")
+			switch {
+			case asHTML && (asJSON || pages):
+				return usagef("--html: it goes with neither --json nor --pages")
+			case asHTML && html == "":
+				return usagef("--html: it is empty; name a file, or - for standard output")
+			}
 			bar := newBar(cmd.ErrOrStderr())
 			groups := int(limit.n)
 			if groups == 0 {
 				groups = -1
 			}
 			cells := 512
-			if pages {
+			switch {
+			case pages:
 				cells = 16384
+			case asHTML:
+				cells, groups = htmlCells, min(groups, htmlGroups)
 			}
 			p, err := pagelog.Inspect(context.Background(), args[0], pagelog.InspectOptions{
 				Groups: groups, Cells: cells, Progress: bar.show, AllowAnyFileSystem: a.anyFileSystem,
@@ -54,11 +70,15 @@ look at the file with other tools, the salt of the file is not shown.`,
 			if p.FileSize == 0 && err != nil {
 				return err
 			}
+			if asHTML {
+				return errors.Join(writeHTML(cmd.OutOrStdout(), html, args[0], &p), err, damageIn(args[0], &p))
+			}
 			return errors.Join(printPicture(cmd.OutOrStdout(), &p, asJSON, pages), err, damageIn(args[0], &p))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&pages, "pages", false, "print only the map of the pages")
+	cmd.Flags().StringVar(&html, "html", "", "write a page for a browser to `FILE`")
 	cmd.Flags().Var(&limit, "limit", "show at most this many groups")
 	return cmd
 }
