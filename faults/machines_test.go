@@ -176,19 +176,12 @@ type wineBox struct {
 func newWine(t *testing.T) *wineBox {
 	t.Helper()
 	w := &wineBox{program: lab.Program(t, "wine64")}
-	base, err := os.MkdirTemp("", "faults-wine-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	prefix := filepath.Join(base, "prefix")
+	prefix := filepath.Join(lab.OnDisk(t), "prefix")
 	w.env = append(os.Environ(), "WINEPREFIX="+prefix, "WINEDEBUG=-all", "DISPLAY=")
 	t.Cleanup(func() {
 		server := exec.Command(filepath.Join(filepath.Dir(w.program), "wineserver64"), "-k")
 		server.Env = w.env
 		_ = server.Run() // it may have gone by itself
-		if err := os.RemoveAll(base); err != nil {
-			t.Error(err)
-		}
 	})
 	w.run(t, "wineboot", "-i")
 	if err := writeRandomDLL(filepath.Join(prefix, "drive_c", "windows", "system32", "bcryptprimitives.dll")); err != nil {

@@ -12,36 +12,46 @@ import (
 	"testing"
 )
 
-// envInside marks the process that runs the tests: it lives in a mount
-// namespace of its own, so that no mount of a test is seen by, or outlives in,
-// the rest of the machine, however the tests end.
+// envInside marks the process that runs the tests, and names its folder: it
+// lives in a mount namespace of its own, so that no mount of a test is seen by,
+// or outlives in, the rest of the machine, however the tests end.
 const envInside = "FAULTS_INSIDE"
 
 // Main runs the tests of a package and prints the summary. It is called once,
 // by TestMain.
 func Main(m *testing.M) int {
-	if os.Geteuid() == 0 && os.Getenv(envInside) == "" {
-		return moveInside()
+	if dir := os.Getenv(envInside); dir != "" {
+		return runIn(dir, m)
 	}
 	dir, err := os.MkdirTemp("", "faults-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	if os.Geteuid() == 0 {
+		return moveInside(dir)
+	}
+	return runIn(dir, m)
+}
+
+// runIn prepares the folder and runs the tests.
+func runIn(dir string, m *testing.M) int {
 	if err := prepare(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	code := m.Run()
 	summarize(os.Stdout)
+	err := unmountScratch()
 	if name := os.Getenv(envSummary); name != "" {
-		if err := appendSummary(name); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
+		err = errors.Join(err, appendSummary(name))
 	}
-	if err := unmountScratch(); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -59,12 +69,13 @@ func appendSummary(name string) error {
 
 // scratch is the folder for everything that needs no disk of its own.
 var scratch struct {
-	dir     string
+	base    string // on disk
+	dir     string // in memory, as root
 	mounted bool
 }
 
 func prepare(dir string) error {
-	scratch.dir = filepath.Join(dir, "scratch")
+	scratch.base, scratch.dir = dir, filepath.Join(dir, "scratch")
 	bin := filepath.Join(dir, "bin")
 	if err := errors.Join(os.Mkdir(scratch.dir, 0o755), os.Mkdir(bin, 0o755), os.Chmod(dir, 0o755)); err != nil {
 		return err
@@ -87,7 +98,7 @@ func unmountScratch() error {
 
 // moveInside runs this program again in a mount namespace of its own. The
 // program inside dies with this one.
-func moveInside() int {
+func moveInside(dir string) int {
 	runtime.LockOSThread() // the death signal is tied to the thread
 	self, err := os.Executable()
 	if err != nil {
@@ -96,7 +107,7 @@ func moveInside() int {
 	}
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), envInside+"=1")
+	cmd.Env = append(os.Environ(), envInside+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -124,7 +135,18 @@ func moveInside() int {
 // test.
 func Scratch(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(scratch.dir, "t")
+	return newDir(t, scratch.dir)
+}
+
+// OnDisk is Scratch for what is too large for memory.
+func OnDisk(t testing.TB) string {
+	t.Helper()
+	return newDir(t, scratch.base)
+}
+
+func newDir(t testing.TB, in string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(in, "t")
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // other users come, too
 	}
