@@ -63,6 +63,9 @@ func TestCheckpoint_RoundTrip(t *testing.T) {
 			t.Fatalf("cut at %d it decodes", n)
 		}
 	}
+	if _, err := Decode(append(b[:len(b):len(b)], 0)); err == nil {
+		t.Fatal("with a byte behind it it decodes")
+	}
 	for i := range b {
 		b[i] ^= 0x80
 		if c, err := Decode(b); err == nil && !bytes.Equal(c.Encode(), b) {

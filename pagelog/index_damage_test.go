@@ -122,6 +122,9 @@ func TestIndex_Collisions_L39_Q22(t *testing.T) {
 		var entries []checkpoint.Entry
 		for j := range n {
 			rev := uint64(i/50 + 2 + j%10) // another commit
+			if i >= 2000 {
+				rev = uint64(1 + j%30) // an older one
+			}
 			entries = append(entries, checkpoint.Entry{
 				Hash: checkpoint.HashKey(l.id.IndexKey, []byte("ns"), fmt.Appendf(nil, "k%d", i)), Record: uint32(2 * (j % 50)), Revision: rev,
 			})
@@ -130,6 +133,7 @@ func TestIndex_Collisions_L39_Q22(t *testing.T) {
 	}
 	collide(10, 700)
 	collide(11, 1)
+	collide(3900, 900)
 	collide(999_999, 500) // no key has this hash
 	fillKeys(t, l, 4000, 40_000, 50)
 	if n := len(runsOf(l)); n < 2 {
