@@ -15,7 +15,7 @@
 //
 // # Writing
 //
-//	log, err := pagelog.Create("run.log", pagelog.CreateOptions{})
+//	log, err := pagelog.Create("run.log", pagelog.CreateOptions{}, pagelog.Options{})
 //	var b pagelog.Batch
 //	b.Append([]byte("hello"))
 //	commit, err := log.Commit(ctx, &b)
