@@ -42,6 +42,45 @@ func wantKeys(t testing.TB, r *Reader, n, step, perCommit int) {
 	}
 }
 
+// TestIndex_ResumedMerge_L40 has a log closed and opened in the middle of
+// merges: they go on where the last checkpoint saw them, and nothing is in the
+// result twice, or missing.
+func TestIndex_ResumedMerge_L40(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.log")
+	o := Options{CheckpointEvery: 4096}
+	l, err := Create(path, CreateOptions{PageSize: 4096}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, resumed := 24_000, 0
+	fillKeys(t, l, 0, n, 50)
+	for range 40 {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = Open(path, o); err != nil {
+			t.Fatal(err)
+		}
+		for i := range l.index.lv.all {
+			if l.index.lv.all[i].building != nil {
+				resumed++
+			}
+		}
+		fillKeys(t, l, n, 150, 50)
+		n += 150
+	}
+	if resumed == 0 {
+		t.Error("no merge was taken up again")
+	}
+	if l.indexer.broken != nil || l.IndexStats().Keys != uint64(n) {
+		t.Errorf("%d keys of %d: %v", l.IndexStats().Keys, n, l.indexer.broken)
+	}
+	wantKeys(t, l.Reader, n, 7, 50)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestIndex_FindsEveryKey_L39(t *testing.T) {
 	for _, page := range []int{4096, 16 << 10} {
 		t.Run(fmt.Sprint(page), func(t *testing.T) {
