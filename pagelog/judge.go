@@ -72,6 +72,9 @@ func (r *Reader) look(idle int) (bounds, error) {
 		return bounds{}, r.gone
 	}
 	if r.live != nil {
+		if r != r.live.Reader { // retention moves that one's
+			r.begin = r.live.oldest()
+		}
 		head, durable, err := r.live.points()
 		b := bounds{begin: r.begin, stop: head, proven: durable.end}
 		if r.opts.Durable {

@@ -146,6 +146,9 @@ func (r *Reader) Head() (Commit, error) {
 func (r *Reader) Oldest() uint64 { return r.oldest().rev + 1 }
 
 func (r *Reader) oldest() point {
+	if r.live != nil && r != r.live.Reader {
+		return r.live.oldest()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.begin
@@ -158,11 +161,22 @@ func (r *Reader) oldest() point {
 // head, ErrCorrupt behind the sound prefix.
 func (r *Reader) Commits(after uint64) iter.Seq2[*Group, error] {
 	return func(yield func(*Group, error) bool) {
-		b, err := r.bounds()
+		hold, err := r.hold(after)
+		defer r.letGo(hold)
+		var b bounds
+		if err == nil {
+			b, err = r.bounds()
+		}
 		if err == nil {
 			var g *Group
-			if g, err = r.startAfter(after, &b); err == nil {
-				err = r.each(g, &b, func(g *Group) bool { return yield(g, nil) })
+			if g, err = r.startAfter(after, &b); err != nil {
+				err = r.dropped(after+1, err)
+			} else {
+				err = r.each(g, &b, func(g *Group) bool {
+					goOn := yield(g, nil)
+					hold.passed(g.Revision)
+					return goOn
+				})
 			}
 		}
 		if err != nil && !errors.Is(err, errStopped) {
@@ -228,12 +242,12 @@ func (r *Reader) At(revision uint64, g *Group) error {
 	}
 	err = r.at(revision, g, &b)
 	if err == nil || !cached {
-		return err
+		return r.dropped(revision, err)
 	}
 	if b, err = r.bounds(); err != nil { // the reason may be that the file changed
 		return err
 	}
-	return r.at(revision, g, &b)
+	return r.dropped(revision, r.at(revision, g, &b))
 }
 
 // Backward iterates the commits from a revision down to the oldest; 0 begins at
