@@ -161,22 +161,11 @@ func (r *Reader) oldest() point {
 // head, ErrCorrupt behind the sound prefix.
 func (r *Reader) Commits(after uint64) iter.Seq2[*Group, error] {
 	return func(yield func(*Group, error) bool) {
-		hold, err := r.hold(after)
-		defer r.letGo(hold)
-		var b bounds
-		if err == nil {
-			b, err = r.bounds()
-		}
+		b, err := r.bounds()
 		if err == nil {
 			var g *Group
-			if g, err = r.startAfter(after, &b); err != nil {
-				err = r.dropped(after+1, err)
-			} else {
-				err = r.each(g, &b, func(g *Group) bool {
-					goOn := yield(g, nil)
-					hold.passed(g.Revision)
-					return goOn
-				})
+			if g, err = r.startAfter(after, &b); err == nil {
+				err = r.each(g, &b, func(g *Group) bool { return yield(g, nil) })
 			}
 		}
 		if err != nil && !errors.Is(err, errStopped) {
@@ -242,12 +231,12 @@ func (r *Reader) At(revision uint64, g *Group) error {
 	}
 	err = r.at(revision, g, &b)
 	if err == nil || !cached {
-		return r.dropped(revision, err)
+		return err
 	}
 	if b, err = r.bounds(); err != nil { // the reason may be that the file changed
 		return err
 	}
-	return r.dropped(revision, r.at(revision, g, &b))
+	return r.at(revision, g, &b)
 }
 
 // Backward iterates the commits from a revision down to the oldest; 0 begins at
