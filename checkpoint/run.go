@@ -292,10 +292,12 @@ func (r *Run) Piece(dst []byte, after *Entry, entries []Entry, done bool) (paylo
 	used = min(blocks*BlockEntries, len(entries))
 	first := r.Blocks()
 	le := binary.LittleEndian
-	dst = le.AppendUint32(dst, Version)
-	dst = le.AppendUint32(dst, uint32(blocks))
-	dst = le.AppendUint64(dst, r.Number)
-	dst = le.AppendUint64(dst, uint64(first))
+	var head [PieceHeader]byte
+	le.PutUint32(head[pieceVersion:], Version)
+	le.PutUint32(head[pieceBlocks:], uint32(blocks))
+	le.PutUint64(head[pieceRun:], r.Number)
+	le.PutUint64(head[pieceFirst:], uint64(first))
+	dst = append(dst, head[:]...)
 	for i := range blocks {
 		dst = r.appendBlock(dst, first+uint32(i), after, entries[i*BlockEntries:])
 		after = &entries[min((i+1)*BlockEntries, used)-1]
