@@ -40,9 +40,14 @@ const (
 	mostInRAM  = 2 << 20 // keys that are taken into memory at most when an index is loaded
 )
 
-// ErrIndexDamaged: a part of the keyed index cannot be read, so what it says of
-// this key is not known. Log.Reindex builds it anew.
-var ErrIndexDamaged = errors.New("keyed index is damaged")
+// What Lookup may say, besides the errors of reading.
+var (
+	// ErrNoKey: no record was ever added under this key.
+	ErrNoKey = errors.New("no such key")
+	// ErrIndexDamaged: a part of the keyed index cannot be read, so what it
+	// says of this key is not known. Log.Reindex builds it anew.
+	ErrIndexDamaged = errors.New("keyed index is damaged")
+)
 
 // run is a run of the index and what is known of it in memory.
 type run struct {
@@ -89,7 +94,6 @@ type index struct {
 	table   table
 	lv      *levels
 	through uint64             // last revision whose keys are in it
-	gone    error              // why nothing can be said
 	tee     []checkpoint.Entry // keys added while the index is built anew
 	teeing  bool
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/tidemark-log/tidemark/frame"
 )
 
-// ErrNoKey: no record was ever added under this key.
-var ErrNoKey = errors.New("no such key")
-
 // lookups is what a Reader keeps for Lookup.
 type lookups struct {
 	mu    sync.Mutex  // one goroutine brings the index up to date
@@ -76,7 +73,7 @@ func checkKey(namespace, key []byte) error {
 // IndexStats returns what the keyed index holds and did for this Reader.
 func (r *Reader) IndexStats() IndexStats {
 	s := IndexStats{Lookups: r.lookups.count.Load(), Blocks: r.lookups.blocks.Load(), Most: r.lookups.most.Load()}
-	x := r.lookups.index
+	var x *index
 	if r.live != nil {
 		x = r.live.index
 	} else {
