@@ -178,7 +178,9 @@ func (t *torture) round(n int) error {
 		return err
 	}
 	if t.log.size() > maxTortured {
-		return os.Remove(t.log.path)
+		path := t.log.path
+		t.log = nil // the next round begins a new one
+		return os.Remove(path)
 	}
 	return nil
 }
