@@ -48,7 +48,8 @@ var (
 // a floor.
 const FlagDerived = 1
 
-// Kinds from here on are the engine's own; below, they are the host's.
+// FirstReservedKind is the first of the kinds that are the engine's own; those
+// below are the host's.
 const FirstReservedKind = 0xFFFF0000
 
 // Record kinds of the engine.

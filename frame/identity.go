@@ -47,7 +47,7 @@ type Ancestor struct {
 // stops everything.
 type Features struct{ Compat, ReadOnly, Incompat uint64 }
 
-// FeatureKeys, a compatible feature, says that commits may have records of kind
+// FeatureKeys is a compatible feature: commits may have records of kind
 // KindIndexKey. A slot or checkpoint without it says that no commit up to there
 // has.
 const FeatureKeys = 1
