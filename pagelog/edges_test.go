@@ -1,0 +1,387 @@
+package pagelog
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/tidemark-log/tidemark/frame"
+	"github.com/tidemark-log/tidemark/internal/disk"
+	"github.com/tidemark-log/tidemark/internal/simdisk"
+)
+
+// Each of these holds one line of the engine that no other test would miss;
+// fuzz/mutants shows which.
+
+// A complete-only commit whose write is under way while the sync of another
+// fails is uncertain: nothing is adopted any more.
+func TestL14_WriteUnderWayWhileASyncFails(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{ZeroAhead: ZeroAheadOff})
+	commit(t, l, []byte("one"))
+	inSync, goOn, inWrite, endWrite := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s.fs.Before(func(op simdisk.Op) {
+		switch {
+		case op.Kind == simdisk.OpSync && op.Inside:
+			s.fs.Inject(simdisk.Fault{Kind: simdisk.OpSync})
+			close(inSync)
+			<-goOn
+		case op.Kind == simdisk.OpWrite && isClosed(inSync):
+			once.Do(func() {
+				close(inWrite)
+				<-endWrite
+			})
+		}
+	})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := l.Commit(ctx0, batchOf([]byte("two")))
+		failed <- err
+	}()
+	<-inSync
+	complete := make(chan error, 1)
+	go func() {
+		_, err := l.Commit(ctx0, completeOnly([]byte("three")))
+		complete <- err
+	}()
+	<-inWrite
+	close(goOn)
+	if err := <-failed; !errors.Is(err, ErrUncertain) {
+		t.Errorf("the commit whose sync failed: %v", err)
+	}
+	before := l.Head()
+	close(endWrite)
+	if err := <-complete; !errors.Is(err, ErrUncertain) {
+		t.Errorf("the commit that was being written: %v", err)
+	}
+	if l.Head() != before {
+		t.Errorf("the head moved from %+v to %+v after the log was poisoned", before, l.Head())
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Zeros of an earlier life were cut off when the log was opened: on a disk that
+// filled up meanwhile a commit is rejected, and not uncertain.
+func TestC28_ZerosOfAnEarlierLifeAreNoRoom(t *testing.T) {
+	s := newSim(t)
+	s.fs.Capacity = 1 << 30
+	l := s.create(small, Options{})
+	commit(t, l, payload(1, 100))
+	s.fs.Kill()
+	l = s.open(Options{})
+	s.fs.Capacity = int64(len(s.bytes())+511) / 512 * 512
+	if _, err := l.Commit(ctx0, batchOf(payload(2, 3000))); !errors.Is(err, ErrNoSpace) || errors.Is(err, ErrUncertain) {
+		t.Fatalf("on a full disk: %v", err)
+	}
+	s.fs.Capacity = 1 << 30
+	commit(t, l, payload(3, 3000))
+}
+
+// There is room for a commit and none for the zeros ahead of it.
+func TestC28_RoomForTheCommitAlone(t *testing.T) {
+	s := newSim(t)
+	s.fs.Capacity = 1 << 30
+	l := s.create(small, Options{})
+	s.fs.Capacity = int64(len(s.bytes())) + 4096
+	commit(t, l, payload(1, 100))
+	commit(t, l, payload(2, 2000))
+}
+
+// A checkpoint that is written while a sync runs is not named by the slot that
+// follows this sync.
+func TestCheckpoint_NamedOnlyWhenDurable(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{CheckpointEvery: 1})
+	s.fs.Before(func(op simdisk.Op) {
+		if op.Kind == simdisk.OpSync && op.Inside {
+			s.fs.Before(nil)
+			complete(t, l, payload(2, 600)) // and a checkpoint behind it
+		}
+	})
+	commit(t, l, payload(1, 20))
+	h := s.header()
+	for i := range h.slots {
+		if sl := &h.slots[i]; sl.err != nil || sl.Check.Offset > sl.Durable.Offset {
+			t.Errorf("slot %d: %v, checkpoint at %d, durable up to %d", i, sl.err, sl.Check.Offset, sl.Durable.Offset)
+		}
+	}
+	if h.newest().Check.Offset == 0 {
+		t.Error("no slot names the durable checkpoint")
+	}
+}
+
+// header reads the header area of the log.
+func (s *sim) header() *header {
+	s.t.Helper()
+	h, err := readHeader(&memFile{b: s.bytes()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return h
+}
+
+// Idleness writes no slot while a sync runs: it would not know whether that
+// sync covers it.
+func TestSlots_IdleWritesNoneDuringASync(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	commit(t, l, []byte("one"))
+	writes := 0
+	s.fs.Before(func(op simdisk.Op) {
+		if op.Kind == simdisk.OpSync && op.Inside {
+			s.fs.Before(func(op simdisk.Op) {
+				if op.Kind == simdisk.OpWrite {
+					writes++
+				}
+			})
+			l.onIdle()
+			s.fs.Before(nil)
+		}
+	})
+	commit(t, l, []byte("two"))
+	if writes != 0 {
+		t.Errorf("%d slots were written while a sync ran", writes)
+	}
+	s.fs.Before(func(op simdisk.Op) {
+		if op.Kind == simdisk.OpWrite {
+			writes++
+		}
+	})
+	if l.onIdle(); writes != 1 {
+		t.Errorf("%d slots were written in an idle time", writes)
+	}
+}
+
+// lateFile is a file that shows other bytes once it was read: what a page cache
+// does that drops pages which a failed sync left clean.
+type lateFile struct {
+	disk.File
+	from  int64
+	reads map[int64]int
+	later func(b []byte, off int64, nth int) // changes what the nth read of off gives
+}
+
+func (f *lateFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	if off+int64(n) > f.from {
+		f.reads[f.from]++
+		f.later(p[max(0, f.from-off):n], max(off, f.from), f.reads[f.from])
+	}
+	return n, err
+}
+
+// What is written again is what was verified, and not what the file says by
+// then.
+func TestC22_RewritesWhatWasVerified(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	commit(t, l, []byte("acknowledged"))
+	from := l.head.end
+	complete(t, l, payload(2, 300))
+	end := l.head.end
+	s.fs.Kill()
+	whole := s.bytes()[from:end]
+	f, err := s.fs.Dir().Open(logName, disk.ReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	walked := false
+	shy := &lateFile{File: f, from: from, reads: map[int64]int{}, later: func(b []byte, _ int64, _ int) {
+		if walked {
+			clear(b) // the cache dropped the page, and the old one is back
+		}
+	}}
+	h, err := readHeader(shy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := recoverLog(shy, h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	walked = true
+	sl := slots{now: func() int64 { return 1 }}
+	if err := r.settle(&sl); err != nil {
+		t.Fatal(err)
+	}
+	if r.report.Head != 2 || string(s.bytes()[from:end]) != string(whole) {
+		t.Error("what was recovered is not what the file holds now")
+	}
+}
+
+// A reader that met a bad group, then evidence that it was acknowledged, looks
+// once more before it says corrupt.
+func TestL42_ReaderLooksAgainAfterTheEvidence(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	commit(t, l, []byte("one"))
+	from := l.head.end
+	commit(t, l, []byte("two"))
+	closeLog(t, l)
+	s.dir = func(d disk.Dir) disk.Dir { return &lateDir{Dir: d, from: from} }
+	r := s.reader(ReaderOptions{})
+	got, err := contents(r, 0)
+	if err != nil || len(got) != 2 {
+		t.Errorf("%d commits, %v", len(got), err)
+	}
+}
+
+type lateDir struct {
+	disk.Dir
+	from int64
+}
+
+func (d *lateDir) Open(name string, access disk.Access) (disk.File, error) {
+	f, err := d.Dir.Open(name, access)
+	if err != nil {
+		return nil, err
+	}
+	return &lateFile{File: f, from: d.from, reads: map[int64]int{}, later: func(b []byte, _ int64, nth int) {
+		if nth <= 1 { // the first look came too early
+			clear(b)
+		}
+	}}, nil
+}
+
+// The last MiB before the end is checked at every open, whatever the slots say.
+func TestL25_DamageInTheLastMiBIsFoundByOpen(t *testing.T) {
+	s := newSim(t)
+	l := s.create(CreateOptions{}, Options{CheckpointEvery: -1})
+	for i := range 30 {
+		complete(t, l, payload(i, 100_000))
+	}
+	closeLog(t, l)
+	end := l.head.end
+	s.flip(end-checkedTail/2, 1)
+	var c *CorruptError
+	if err := s.refused(Options{}, ErrCorrupt); !errors.As(err, &c) || c.Offset >= end || c.Offset < end-checkedTail {
+		t.Errorf("%v", err)
+	}
+}
+
+// forge puts a group header that continues l, with a sum that holds, behind the
+// head of a log that is not open any more. Its body is not there.
+func (s *sim) forge(at point, change func(h *frame.GroupHeader)) {
+	h := s.header()
+	b := s.bytes()
+	start := h.geo.Start(at.end)
+	g := frame.GroupHeader{
+		Count: 1, Revision: at.rev + 1, Body: 64, DurableEnd: 0, Prev: at.digest, Digest: 1, Epoch: at.epoch,
+	}
+	change(&g)
+	b = append(b, make([]byte, max(0, start+1024-int64(len(b))))...)
+	h.geo.PutGroup(b[start:], start, &g)
+	s.put(b)
+}
+
+// What a later version wrote is not erased as a torn write.
+func TestC31_GroupOfALaterVersionIsNotErased(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	commit(t, l, []byte("one"))
+	s.fs.Kill()
+	s.forge(l.head, func(h *frame.GroupHeader) { h.Flags = 1 << 7 })
+	_ = s.refused(Options{}, ErrUnsupported)
+}
+
+// The new epoch is above all that were seen, also in a header behind the end.
+func TestL24_EpochIsAboveATornOne(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	commit(t, l, []byte("one"))
+	s.fs.Kill()
+	s.forge(l.head, func(h *frame.GroupHeader) { h.Epoch = 41 })
+	l = s.open(Options{})
+	if r := l.Report(); r.Epoch != 42 || r.Head != 1 || r.Torn == 0 {
+		t.Errorf("%+v", r)
+	}
+	closeLog(t, l)
+}
+
+// A page header within what a later group's header proves acknowledged is worth
+// nothing against that proof: nothing is cut off for its sake.
+func TestC19_BadPageHeaderBelowWhatAHeaderProves(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{CheckpointEvery: -1})
+	commit(t, l, payload(1, 20))
+	from := l.head.end
+	commit(t, l, payload(2, 5000)) // over a page's edge
+	commit(t, l, payload(3, 20))   // says that 2 is durable; no slot does
+	s.fs.Kill()
+	page := l.geo.PageStart(from) + l.geo.PageSize()
+	if named := s.header().durableEnd(); named > from {
+		t.Fatalf("a slot names %d", named)
+	}
+	s.flip(page+20, 1)
+	l = s.open(Options{})
+	if got, err := contents(l.Reader, 0); err != nil || len(got) != 3 {
+		t.Errorf("%d of 3 acknowledged commits are left, %v", len(got), err)
+	}
+}
+
+// A slot whose history is not the one that the groups give is damage.
+func TestC44_SlotOfAnotherHistory(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	commit(t, l, []byte("one"))
+	closeLog(t, l)
+	h, b := s.header(), s.bytes()
+	for i := range h.slots {
+		if sl := h.slots[i].Slot; sl.Durable.Offset == l.head.end {
+			sl.Durable.Digest ^= 1
+			l.geo.PutSlot(b[frame.SlotOffsets[i]:], frame.SlotOffsets[i], &sl)
+		}
+	}
+	s.put(b)
+	_ = s.refused(Options{}, ErrCorrupt)
+}
+
+// The last commit's header is gone, and a slot knows that there was one: its
+// place is not stepped over as if it had been derived.
+func TestC14_LastCommitIsNoBridge(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	commit(t, l, []byte("one"))
+	from := l.head.end
+	commit(t, l, []byte("two"))
+	closeLog(t, l)
+	b := s.bytes()
+	clear(b[from:l.head.end])
+	s.put(b)
+	_ = s.refused(Options{}, ErrCorrupt)
+}
+
+// What copy returned without an error has its name after the loss of power.
+func TestCopy_L56_NameIsDurable(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	commit(t, l, []byte("one"))
+	closeLog(t, l)
+	to := spot{env: s.env().withDefaults(), name: "copied", path: "copied"}
+	err := to.publish(func(f disk.File) error {
+		_, err := f.WriteAt(s.bytes(), 0)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.fs.EachImage(simdisk.ImageOptions{Mode: simdisk.Both}, func(img *simdisk.FS) bool {
+		env := s.env()
+		env.Dir = img.Dir()
+		r, err := VerifyIn(context.Background(), env, "copied", VerifyOptions{Workers: 1})
+		if err != nil || !r.Sound() || r.Head != 1 {
+			t.Errorf("after a power cut: %+v, %v", r, err)
+		}
+		return true
+	})
+}
