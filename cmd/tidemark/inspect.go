@@ -36,8 +36,8 @@ long as there are no more than 16,384 pages. --html writes all this as one page
 for a browser that needs nothing else, no network above all, and stays under a
 megabyte, to FILE, or to standard output for -; nothing else is printed then.
 
-The offsets are for people who look at the file with other tools, the salt of the
-file is not shown.`,
+The offsets are for people who look at the file with other tools. The salt of
+the file is not shown.`,
 		Example: `  tidemark inspect run.log
   tidemark inspect run.log --pages
   tidemark inspect run.log --limit 4 --json
