@@ -361,3 +361,29 @@ func TestIndex_StaleOrSwapped_C44(t *testing.T) {
 		}
 	})
 }
+
+// TestCheckpoint_LostSlots_L27: after both slots were lost, the host's state is
+// found again, and stays found: the new slot names the checkpoint.
+func TestCheckpoint_LostSlots_L27(t *testing.T) {
+	path, l := keyedLog(t, 500, 50)
+	if err := l.Checkpoint(context.Background(), 7, []byte("state at 7")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	corrupt(t, path, frame.SlotOffsetA+60)
+	corrupt(t, path, frame.SlotOffsetB+60)
+	for i := range 3 {
+		l, err := Open(path, Options{CheckpointEvery: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rev, data, err := l.LastCheckpoint(); err != nil || rev != 7 || string(data) != "state at 7" {
+			t.Fatalf("opening %d: %d, %q, %v", i, rev, data, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
