@@ -5,7 +5,7 @@ BENCH_DIR = $(CURDIR)/bin/bench-data
 GOLDEN = $(shell grep -rl --include='*_test.go' '"update"' . | xargs -n1 dirname | sort -u)
 CRASH  = $(wildcard ./pagelog ./fork ./authority)
 
-.PHONY: check fmt lint test race cross crash fuzz fuzz-short bench bench-quick bench-check bench-self golden demo clean help
+.PHONY: check fmt lint test race cross crash mutants mutation fuzz fuzz-short bench bench-quick bench-check bench-self golden demo clean help
 check: fmt lint test cross ## may I push this?
 
 fmt: ## does it look like the rest?
@@ -22,6 +22,10 @@ cross: ## does it compile where we are not?
 	@GOOS=windows go vet $(PKGS) && GOOS=darwin go vet $(PKGS) && GOARCH=386 go vet $(PKGS)
 crash: ## does it survive every crash we can build?
 	@go test -tags=invariants -run='Crash|Recover' -count=1 -timeout=20m $(CRASH)
+mutants: ## does a test notice each bug of a list? A few minutes
+	@go run ./fuzz/mutants $(if $(NAME),-name '$(NAME)')
+mutation: ## and bugs that nobody thought of? make mutation N=300 SEED=1; hours
+	@go run ./fuzz/mutants -general $(or $(N),300) -seed $(or $(SEED),1) -least 0.9
 fuzz: ## what does a hostile file do? make fuzz TARGET=FuzzGroup PKG=./frame TIME=1m
 	@go test -run='^$$' -fuzz='^$(TARGET)$$' -fuzztime=$(or $(TIME),30s) $(or $(PKG),./fuzz)
 bench: ## how does it compare? Every rival, every workload; at most an hour
