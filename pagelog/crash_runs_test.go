@@ -29,10 +29,10 @@ func newCrash(workload string) *crash {
 }
 
 // gate makes the harness as thorough as a release wants it: all disks up to
-// 2^10 of a crash point, and crashes in the recovery of every other one, and in
-// the recovery after that.
+// 2^10 of a crash point, crashes in the recovery of one in fifty, and in the
+// recovery after that of one in fifty of those.
 func (c *crash) gate() {
-	c.nest = 2
+	c.nest = 50
 	c.depths = []simdisk.ImageOptions{
 		{Mode: simdisk.Both, MaxBits: 10, Samples: 200, Garbage: true},
 		{Mode: simdisk.Strict, MaxBits: 6, Samples: 20, Garbage: true},
@@ -91,6 +91,9 @@ func (p *crashPool) run(t *testing.T, workloads []string, setup func(*crash)) {
 				c := newCrash(w)
 				setup(c)
 				c.seen, c.disks = &p.seen, &p.disks
+				if !p.deadline.IsZero() {
+					c.over = p.over
+				}
 				err := c.run()
 				p.took(c.stats, err)
 			}

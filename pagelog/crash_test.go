@@ -59,9 +59,10 @@ type crash struct {
 	seen     *hashSet               // disks with what must hold of them: not looked at twice
 	disks    *hashSet               // disks alone, to count them
 	stats    crashStats
-	faults   bool      // commits may be rejected at any time
-	only     []crashAt // look at this disk alone
-	at       []crashAt // where the harness is
+	faults   bool        // commits may be rejected at any time
+	over     func() bool // if set: enough was seen, leave the rest
+	only     []crashAt   // look at this disk alone
+	at       []crashAt   // where the harness is
 	levels   []*level
 	err      error
 }
@@ -168,7 +169,7 @@ func (v *level) point(op simdisk.Op) {
 // each.
 func (v *level) crash() {
 	c := v.c
-	if c.err != nil {
+	if c.err != nil || c.over != nil && c.over() {
 		return
 	}
 	v.points++

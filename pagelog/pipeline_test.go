@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidemark-log/tidemark/internal/simdisk"
 )
@@ -320,27 +322,39 @@ func TestCommit_ContextEnds(t *testing.T) {
 	})
 }
 
-// A waiter that was asked to take over and leaves at the same moment passes it
-// on: whoever is left in the queue is served.
+// A waiter that is asked to take over at the moment it leaves passes it on, or
+// nobody would serve who is behind it.
 func TestCommit_WhoLeavesHandsOver(t *testing.T) {
-	ctx, cancel := context.WithCancel(ctx0)
-	cancel()
 	s := newSim(t)
 	l := s.create(small, Options{})
-	for range 3000 {
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := l.Commit(ctx0, batchOf([]byte("a"))); err != nil {
-				t.Error(err)
-			}
-		})
-		wg.Go(func() { _, _ = l.Submit(batchOf([]byte("b"))).Wait(ctx) })
-		wg.Go(func() {
-			if _, err := l.Commit(ctx0, batchOf([]byte("c"))); err != nil {
-				t.Error(err)
-			}
-		})
-		wg.Wait()
+	l.mu.Lock()
+	l.syncing = true // as if a sync were running
+	l.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx0)
+	leaving, staying := l.Submit(batchOf([]byte("leaving"))), l.Submit(batchOf([]byte("staying")))
+	left, stayed := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := leaving.Wait(ctx); left <- err }()
+	go func() { _, err := staying.Wait(ctx0); stayed <- err }()
+	for both := false; !both; runtime.Gosched() {
+		l.mu.Lock()
+		both = leaving.waiting && staying.waiting
+		l.mu.Unlock()
+	}
+	l.mu.Lock()
+	cancel() // it will leave, and does not know yet
+	l.syncing = false
+	l.handOver() // asks the first in line
+	l.mu.Unlock()
+	if err := <-left; !errors.Is(err, context.Canceled) || errors.Is(err, ErrUncertain) {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-stayed:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody serves who is left in the queue")
 	}
 	closeLog(t, l)
 }
