@@ -105,7 +105,7 @@ func TestCheckpoint_NamedOnlyWhenDurable(t *testing.T) {
 	s.fs.Before(func(op simdisk.Op) {
 		if op.Kind == simdisk.OpSync && op.Inside {
 			s.fs.Before(nil)
-			complete(t, l, payload(2, 600)) // and a checkpoint behind it
+			complete(t, l, payload(2, 3000)) // and a checkpoint behind it
 		}
 	})
 	commit(t, l, payload(1, 20))
