@@ -167,6 +167,11 @@ var underWine = []struct{ pkg, run string }{
 	{"./pagelog", "RoundTrip|Lock|Open|Create|Close|Recover|Follow|Torn"},
 }
 
+// notUnderWine names tests that need what Wine 8 does not have.
+var notUnderWine = map[string]string{
+	"TestL29_NoRegularFile": "Wine says that it made a symbolic link, and made none",
+}
+
 // TestWindows runs what it can under Wine.
 func TestWindows(t *testing.T) {
 	lab.Larger(t)
@@ -228,6 +233,11 @@ func (w *wineBox) test(t *testing.T, pkg, run string) {
 		harmless = logLines(t, pkg, run)
 	}
 	for name, r := range results.failed {
+		if why, known := notUnderWine[name]; known {
+			t.Logf("%s cannot run: %s", name, why)
+			lab.Count("tests that Wine cannot run", 1)
+			continue
+		}
 		if r.onlyCleaning(harmless) {
 			lab.Count("tests passed under Wine but for deleting", 1)
 			continue
