@@ -202,3 +202,52 @@ func BenchmarkLookup(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// TestIndex_Lean_L15_L58: what the index would like to write never makes a
+// commit not fit: a log with a maximum size is filled with commits to its end.
+func TestIndex_Lean_L15_L58(t *testing.T) {
+	for most := int64(2 << 20); most < 3<<20; most += 120_000 {
+		fillUp(t, most)
+	}
+}
+
+func fillUp(t *testing.T, most int64) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.log")
+	l, err := Create(path, CreateOptions{PageSize: 4096, MaxSize: most}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b Batch
+	b.CompleteOnly = true
+	for i := range 10 {
+		b.Append([]byte("value"))
+		b.Key([]byte("ns"), fmt.Append(nil, i))
+	}
+	n := 0
+	for err == nil {
+		_, err = l.Commit(context.Background(), &b)
+		n++
+	}
+	if !errors.Is(err, ErrNoSpace) {
+		t.Fatal(err)
+	}
+	if free := most - l.head.end; free > b.Size()+4096 {
+		t.Errorf("%d bytes are free, a commit takes %d", free, b.Size())
+	}
+	if rev, _, err := l.Lookup([]byte("ns"), []byte("3")); err != nil || rev != uint64(n-1) {
+		t.Error(rev, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = Open(path, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if rev, _, err := l.Lookup([]byte("ns"), []byte("3")); err != nil || rev != uint64(n-1) {
+		t.Error(rev, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

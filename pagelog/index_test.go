@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -54,17 +55,21 @@ func TestIndex_ResumedMerge_L40(t *testing.T) {
 	}
 	n, resumed := 24_000, 0
 	fillKeys(t, l, 0, n, 50)
-	for range 40 {
+	for i := range 60 {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if l, err = Open(path, o); err != nil {
 			t.Fatal(err)
 		}
-		for i := range l.index.lv.all {
-			if l.index.lv.all[i].building != nil {
-				resumed++
-			}
+		now := slices.ContainsFunc(l.index.lv.all[:], func(v indexLevel) bool { return v.building != nil })
+		if now {
+			resumed++
+		}
+		if now && i > 20 { // this one is done in one go
+			fillKeys(t, l, n, 6000, 50)
+			n += 6000
+			break
 		}
 		fillKeys(t, l, n, 150, 50)
 		n += 150
