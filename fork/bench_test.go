@@ -36,8 +36,10 @@ func BenchmarkFork(b *testing.B) {
 		name string
 		do   func() error
 	}{
-		{"copied", forked(fork.Options{NoSharing: true})}, {"cp-and-sync", cp("never")},
-		{"shared", forked(fork.Options{})}, {"cp-reflink-and-sync", cp("auto")},
+		{"copied", forked(fork.Options{NoSharing: true})},
+		{"cp-and-sync", cp("never")},
+		{"shared", forked(fork.Options{})},
+		{"cp-reflink-and-sync", cp("auto")},
 	} {
 		b.Run(way.name, func(b *testing.B) {
 			b.SetBytes(size)

@@ -168,7 +168,7 @@ func (w *world) follows(source map[uint64]entry, name string, made fork.Made) {
 	}
 	rec := got[made.Revision+1].data
 	want := fork.Record{Source: made.Source, Revision: made.Revision, Digest: made.Digest, End: made.Boundary}
-	if rec != fmt.Sprintf("%d:%s;", frame.KindFork, want.Encode()) {
+	if rec != fmt.Sprintf("%d:%s;", uint32(frame.KindFork), want.Encode()) {
 		w.t.Fatalf("%s: the first commit is %q", name, rec)
 	}
 	if made.Head != made.Revision+1 || made.First != got[made.Head].digest {
