@@ -34,7 +34,7 @@ const (
 	recEnd      = 40 // 8 end offset of the boundary
 )
 
-// ErrRecord: the bytes are no fork record.
+// ErrRecord means that the bytes are no fork record.
 var ErrRecord = errors.New("not a fork record")
 
 // Encode returns the record's bytes.
