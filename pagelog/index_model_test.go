@@ -79,9 +79,12 @@ func (m *indexModel) check(r *Reader, n int) {
 // leads to the newest record that was added under it, in the writer and in a
 // reader.
 func TestIndex_Model_L39(t *testing.T) {
-	runs := 0
+	runs, most := 0, 40
+	if testing.Short() {
+		most = 12
+	}
 	rapid.Check(t, func(rt *rapid.T) {
-		if runs++; testing.Short() && runs > 12 {
+		if runs++; runs > most {
 			return
 		}
 		m := &indexModel{t: rt, path: filepath.Join(t.TempDir(), "a.log"), want: map[string]keyPlace{}}
