@@ -92,7 +92,7 @@ func TestIndex_Damage_FailsClosed_L39_Q25(t *testing.T) {
 	if damaged == 0 {
 		t.Fatal("no lookup met the damage")
 	}
-	fillKeys(t, l, n, n, per) // commits go on, whatever merges meet
+	fillKeys(t, l, n, n, per)                            // commits go on, whatever merges meet
 	if err := l.Sync(context.Background()); err != nil { // only what is durable is bridged
 		t.Fatal(err)
 	}
