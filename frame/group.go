@@ -73,7 +73,7 @@ func (g *Geometry) DecodeGroup(b []byte, off int64) (GroupHeader, error) {
 	if binary.LittleEndian.Uint16(b[groupVersion:]) != Version || h.Flags&^FlagDerived != 0 {
 		return h, ErrUnsupported
 	}
-	if h.DurableEnd < 0 || h.DurableEnd > off || h.Revision > math.MaxInt64 || h.Revision == 0 && !h.Derived() {
+	if h.DurableEnd < 0 || h.DurableEnd > off || h.Epoch > math.MaxInt64 || h.Revision > math.MaxInt64 || h.Revision == 0 && !h.Derived() {
 		return h, ErrField
 	}
 	if h.Count == 0 || h.Count > MaxGroupRecords || h.Body > g.maxBody ||

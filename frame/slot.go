@@ -76,7 +76,7 @@ func (g *Geometry) DecodeSlot(b []byte, off int64) (Slot, error) {
 		Features: features(b[slotCompat:]), Time: int64(le.Uint64(b[slotTime:])),
 	}
 	later := s.Features.UnknownIncompat() != 0
-	if !g.validPlaces(&s) {
+	if s.Number > math.MaxInt64 || s.Epoch > math.MaxInt64 || !g.validPlaces(&s) {
 		return Slot{Features: s.Features}, unknownOr(later, ErrField)
 	}
 	if !later && !IsZero(b[slotReserved:slotSum]) {

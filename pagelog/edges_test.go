@@ -228,17 +228,19 @@ func TestL42_ReaderLooksAgainAfterTheEvidence(t *testing.T) {
 	from := l.head.end
 	commit(t, l, []byte("two"))
 	closeLog(t, l)
-	s.dir = func(d disk.Dir) disk.Dir { return &lateDir{Dir: d, from: from} }
-	r := s.reader(ReaderOptions{})
-	got, err := contents(r, 0)
-	if err != nil || len(got) != 2 {
-		t.Errorf("%d commits, %v", len(got), err)
+	for early := range 3 { // the looks of the anchor, of the walk, and the one after the evidence
+		s.dir = func(d disk.Dir) disk.Dir { return &lateDir{Dir: d, from: from, early: early} }
+		got, err := contents(s.reader(ReaderOptions{}), 0)
+		if err != nil || len(got) != 2 {
+			t.Errorf("after %d looks that came too early: %d commits, %v", early, len(got), err)
+		}
 	}
 }
 
 type lateDir struct {
 	disk.Dir
-	from int64
+	from  int64
+	early int
 }
 
 func (d *lateDir) Open(name string, access disk.Access) (disk.File, error) {
@@ -247,7 +249,7 @@ func (d *lateDir) Open(name string, access disk.Access) (disk.File, error) {
 		return nil, err
 	}
 	return &lateFile{File: f, from: d.from, reads: map[int64]int{}, later: func(b []byte, _ int64, nth int) {
-		if nth <= 1 { // the first look came too early
+		if nth <= d.early { // the first looks came too early
 			clear(b)
 		}
 	}}, nil
@@ -384,4 +386,83 @@ func TestCopy_L56_NameIsDurable(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// A group above the proven end whose page header is wrong is torn, and what
+// lies before it is written again without it.
+func TestC4_BadPageHeaderAboveTheProvenEndIsTorn(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{CheckpointEvery: -1})
+	commit(t, l, payload(1, 20))
+	complete(t, l, payload(2, 20))
+	end := l.head.end
+	complete(t, l, payload(3, 5000)) // over a page's edge
+	s.fs.Kill()
+	s.flip(l.geo.PageStart(end)+l.geo.PageSize()+20, 1)
+	l = s.open(Options{})
+	if r := l.Report(); r.Head != 2 || r.End != end || r.Torn == 0 || r.Rewritten == 0 {
+		t.Errorf("%+v", r)
+	}
+	closeLog(t, l)
+}
+
+// swapDir gives the name to another file as soon as the log was opened.
+type swapDir struct{ disk.Dir }
+
+func (d swapDir) Open(name string, access disk.Access) (disk.File, error) {
+	f, err := d.Dir.Open(name, access)
+	if err != nil {
+		return nil, err
+	}
+	other, err := d.Dir.Create("other")
+	if err == nil {
+		err = d.Dir.Replace(other, name)
+	}
+	return f, errors.Join(err, other.Close())
+}
+
+// A log whose name went to another file between opening and locking is not
+// written to.
+func TestL20_ReplacedWhileItIsOpened(t *testing.T) {
+	s := newSim(t)
+	closeLog(t, s.create(small, Options{}))
+	s.dir = func(d disk.Dir) disk.Dir { return swapDir{d} }
+	if _, err := OpenIn(s.env(), logName, Options{}); !errors.Is(err, ErrReplaced) {
+		t.Errorf("%v", err)
+	}
+}
+
+// An epoch that no writer can count on from is refused: one more would begin at
+// 0 again, and the next opening would take what was committed then, and
+// acknowledged, for the leftovers of an earlier writer, and cut it off.
+func TestC31_EpochAtItsEnd(t *testing.T) {
+	for _, epoch := range []uint64{1<<64 - 1, 1 << 63, 1<<63 - 1, 1<<63 - 2} {
+		s := newSim(t)
+		l := s.create(small, Options{})
+		commit(t, l, []byte("one"))
+		closeLog(t, l)
+		h, b := s.header(), s.bytes()
+		sl := *h.newest()
+		sl.Epoch, sl.Number = epoch, sl.Number+1
+		for _, off := range frame.SlotOffsets {
+			l.geo.PutSlot(b[off:], off, &sl)
+		}
+		s.put(b)
+		l, err := OpenIn(s.env(), logName, Options{})
+		if epoch == 1<<63-1 {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("epoch %d: %v", epoch, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("epoch %d: %v", epoch, err)
+			continue
+		}
+		c := commit(t, l, []byte("acknowledged"))
+		s.fs.Kill()
+		if l, err = OpenIn(s.env(), logName, Options{}); err == nil && l.Head().Revision < c.Revision {
+			t.Errorf("epoch %d: an acknowledged commit was cut off: %+v", epoch, l.Report())
+		}
+	}
 }

@@ -2,6 +2,7 @@ package pagelog
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/disk"
@@ -33,6 +34,9 @@ type slots struct {
 // else over the newest, so that the other one stays on disk. It names floor,
 // the proven end, and not what recovery found above it.
 func (s *slots) open(f disk.File, h *header, epoch uint64, floor frame.Place) error {
+	if epoch > math.MaxInt64 { // what this writer committed would not be read again
+		return &CorruptError{Offset: frame.SlotOffsetA, What: "epoch, which no writer can count on from", Err: frame.ErrField}
+	}
 	s.file, s.geo = f, h.geo
 	writer, now := s.cur.Writer, s.now
 	if newest := h.newest(); newest != nil {
