@@ -49,7 +49,11 @@ func TestExamples_Run(t *testing.T) {
 		t.Run(c.Name(), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if c.Name() != "create" {
+			switch c.Name() {
+			case "create":
+			case "get":
+				dir = filepath.Dir(keyedFile(t, 20))
+			default:
 				tidemark(t, joined(numbered(60)), "append", filepath.Join(dir, "run.log")).want(t, 0)
 			}
 			if err := os.WriteFile(filepath.Join(dir, "input.txt"), []byte("a\nb\n"), 0o600); err != nil {
