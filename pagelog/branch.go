@@ -40,6 +40,10 @@ func Unproven(err error) bool { return errors.Is(err, errUnproven) || errors.Is(
 //
 // Errors: see Unproven; ErrCompacted; ErrCorrupt; and those of reading.
 func (r *Reader) Branch(revision uint64) (*Branch, error) {
+	return ask(r, func(r *Reader) (*Branch, error) { return r.branch(revision) })
+}
+
+func (r *Reader) branch(revision uint64) (*Branch, error) {
 	b, err := r.bounds()
 	if err != nil {
 		return nil, err
@@ -60,8 +64,11 @@ func (r *Reader) Branch(revision uint64) (*Branch, error) {
 	}
 	at := durable
 	if revision < durable.rev {
-		if at, err = r.endOf(revision, &b, durable.end); err != nil {
-			return nil, r.dropped(revision, err)
+		for at, err = r.endOf(revision, &b, durable.end); r.moved(&b, err); {
+			at, err = r.endOf(revision, &b, durable.end)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	o := &Branch{Identity: *r.id, File: r.file, reader: r}
@@ -296,14 +303,16 @@ func AdmitIn(env Env, name string, anyFileSystem bool) error {
 	return s.vacant(anyFileSystem)
 }
 
-// dropped says what an error in reading a revision means, if retention dropped
-// it meanwhile.
-func (r *Reader) dropped(revision uint64, err error) error {
+// moved reports whether an error in reading may come from retention, which has
+// moved the floor since b was taken; b is then what is left.
+func (r *Reader) moved(b *bounds, err error) bool {
 	if err == nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, io.EOF) {
-		return err
+		return false
 	}
-	if b, again := r.bounds(); again == nil && revision <= b.begin.rev {
-		return compacted(&b)
+	fresh, again := r.bounds()
+	if again != nil || fresh.begin.end <= b.begin.end {
+		return false
 	}
-	return err
+	*b = fresh
+	return true
 }

@@ -28,6 +28,7 @@ type made struct {
 	group frame.Place // start, revision and digest of its group
 	end   int64       // raw end of its group
 	blob  frame.Place // the host's last blob, as it says
+	floor frame.Place // it is no checkpoint, but moves the retention floor; offset 0: it does not
 }
 
 // checkpoints is what the next checkpoint must know. It belongs to the writing
@@ -38,6 +39,8 @@ type checkpoints struct {
 	size int64       // bytes of the last one
 	blob frame.Place // the host's last blob; zero: there is none
 	made []made      // by the write under way
+
+	floor frame.Place // retention floor, as the next checkpoint says; the slots follow
 
 	index    checkpoint.Index // as the last one lists it
 	features frame.Features   // as the last one has them
@@ -58,6 +61,11 @@ func (c *checkpoints) due(head point, every int64) bool {
 // passed takes note of a derived group that a walk went over.
 func (c *checkpoints) passed(p *passed) {
 	for record := range frame.Records(p.body) {
+		if record.Kind == frame.KindFloor {
+			if f, err := checkpoint.DecodeFloor(record.Data); err == nil {
+				c.floor = f.Place
+			}
+		}
 		if record.Kind != frame.KindCheckpoint {
 			return
 		}
@@ -71,10 +79,10 @@ func (c *checkpoints) passed(p *passed) {
 }
 
 func (c *checkpoints) adopt(cp *checkpoint.Checkpoint, start, end int64, h *frame.GroupHeader) {
-	c.last = made{frame.Place{Offset: start, Revision: h.Revision, Digest: h.Digest}, end, cp.Blob}
+	c.last = made{frame.Place{Offset: start, Revision: h.Revision, Digest: h.Digest}, end, cp.Blob, frame.Place{}}
 	c.from = point{end: end, rev: h.Revision}
 	c.size, c.blob = end-start, cp.Blob
-	c.index, c.features = cp.Index, cp.Features
+	c.index, c.features, c.floor = cp.Index, cp.Features, cp.Floor
 }
 
 // addCheckpoint lays out a checkpoint behind head, and before it the keys that
@@ -85,7 +93,7 @@ func (l *Log) addCheckpoint(c *checkpoints, head point, b *blob, now int64) poin
 	}
 	l.indexer.credit++ // so that merges go on where no keys are added
 	cp := checkpoint.Checkpoint{
-		Resume: head.place(), Previous: c.last.group, Blob: c.blob, Floor: l.slots.cur.Floor,
+		Resume: head.place(), Previous: c.last.group, Blob: c.blob, Floor: c.floor,
 		Fence: l.slots.cur.Fence, Run: l.slots.cur.Run, Generation: l.slots.cur.Generation, Features: l.features,
 		Index: l.indexer.listed(l.index),
 	}
@@ -121,8 +129,12 @@ func (l *Log) nameCheckpoints(target point) bool {
 		if m.end > target.end {
 			break
 		}
-		l.slots.cur.Before, l.slots.cur.Check = l.slots.cur.Check, m.group
-		l.kept = m
+		if m.floor.Offset != 0 {
+			l.slots.nameFloor(m.floor)
+		} else {
+			l.slots.cur.Before, l.slots.cur.Check = l.slots.cur.Check, m.group
+			l.kept = m
+		}
 		n++
 	}
 	l.made = append(l.made[:0], l.made[n:]...)
@@ -157,6 +169,14 @@ func (l *Log) Checkpoint(ctx context.Context, revision uint64, data []byte) erro
 // that is damaged is passed over for the one before. The error is ErrNotFound if
 // there is none that holds: then all is replayed.
 func (r *Reader) LastCheckpoint() (revision uint64, data []byte, err error) {
+	data, err = ask(r, func(r *Reader) (data []byte, err error) {
+		revision, data, err = r.lastState()
+		return data, err
+	})
+	return revision, data, err
+}
+
+func (r *Reader) lastState() (revision uint64, data []byte, err error) {
 	b, err := r.bounds()
 	if err != nil {
 		return 0, nil, err

@@ -81,7 +81,7 @@ func (l *Log) mayStayUnsynced(t *Ticket, before int64) bool {
 	return l.head.end-l.durable.end+before+t.size() <= bound
 }
 
-func (l *Log) canSync() bool { return l.want && !l.syncing && l.cause == nil }
+func (l *Log) canSync() bool { return l.want && !l.syncing && l.waiting == 0 && l.cause == nil }
 
 // handOver sees to it that somebody does the work that may be done. mu is held.
 func (l *Log) handOver() {
@@ -266,6 +266,8 @@ func (l *Log) layOut(batch []*Ticket, head point) (point, checkpoints) {
 		case t.swap != nil:
 			l.indexer.swap(l.index, t.swap)
 			head = l.addCheckpoint(&checks, head, nil, now)
+		case t.floor != nil:
+			head = l.addFloor(&checks, head, *t.floor, now)
 		}
 		t.end = head.end
 		t.commit = Commit{Revision: head.rev, Digest: cursor.Digest(head.digest), Count: t.count, Durable: !t.completeOnly()}
@@ -353,7 +355,7 @@ func (l *Log) sync() {
 			l.nameDurable()
 		}
 	}
-	l.syncing = false
+	l.giveSync()
 	l.checkQuiet()
 }
 
@@ -412,7 +414,7 @@ func (l *Log) onIdle() {
 	}
 	l.syncing = true
 	l.nameDurable()
-	l.syncing = false
+	l.giveSync()
 	l.handOver()
 	l.checkQuiet()
 }

@@ -62,6 +62,7 @@ type waiter struct {
 }
 
 func (r *Reader) newWaiter() *waiter {
+	r = r.now()
 	w := &waiter{reader: r, stop: func() {}, pause: quickLook}
 	if r.live != nil {
 		return w
@@ -86,6 +87,12 @@ func (w *waiter) wait(ctx context.Context, after uint64) error {
 	defer timer.Stop()
 	for idle := 0; ; {
 		b, err := w.reader.look(idle)
+		if w.reader.moveOn(err) {
+			w.stop()
+			*w = *w.reader.now().newWaiter()
+			idle = 0
+			continue
+		}
 		if err == nil {
 			err = b.damage
 		}

@@ -16,6 +16,7 @@ type header struct {
 	size        int64    // of the file, when it was read
 	badIdentity [2]error // per copy, nil if it holds
 	slots       [2]slotRead
+	lost        lostFloor // where history begins, if no slot says so
 }
 
 // slotRead is one slot as it lies in the file.
@@ -40,6 +41,9 @@ func readHeader(f disk.File) (*header, error) {
 	}
 	if err := h.decode(area); err != nil {
 		return nil, err
+	}
+	if h.newest() == nil {
+		return h, h.findFloor(f, h.size)
 	}
 	return h, nil
 }
@@ -139,6 +143,9 @@ func (h *header) durableEnd() int64 {
 func (h *header) begin() point {
 	if s := h.newest(); s != nil {
 		return pointAt(s.Floor)
+	}
+	if h.lost.at != 0 {
+		return pointAt(h.lost.floor)
 	}
 	return point{end: h.geo.HeaderArea(), rev: h.id.Base.Revision, digest: h.id.Base.Digest}
 }

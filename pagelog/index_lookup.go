@@ -31,8 +31,12 @@ func (r *Reader) Lookup(namespace, key []byte) (revision uint64, record uint32, 
 	if err := checkKey(namespace, key); err != nil {
 		return 0, 0, err
 	}
+	r = r.now()
 	revision, record, err = r.lookup(namespace, key, checkpointCommits/4)
-	if errors.Is(err, ErrIndexDamaged) && r.live == nil { // by now it may have been rebuilt
+	if r.moveOn(err) {
+		return r.Lookup(namespace, key)
+	}
+	if errors.Is(err, ErrIndexDamaged) || errors.Is(err, ErrCorrupt) { // by now it may have been rebuilt, written elsewhere, or dropped
 		revision, record, err = r.lookup(namespace, key, 0)
 	}
 	return revision, record, err
@@ -72,6 +76,7 @@ func checkKey(namespace, key []byte) error {
 
 // IndexStats returns what the keyed index holds and did for this Reader.
 func (r *Reader) IndexStats() IndexStats {
+	r = r.now()
 	s := IndexStats{Lookups: r.lookups.count.Load(), Blocks: r.lookups.blocks.Load(), Most: r.lookups.most.Load()}
 	var x *index
 	if r.live != nil {

@@ -54,7 +54,9 @@ type Mark struct {
 // the bytes near the head, not the whole log: Verify does that. Damage it meets
 // is in the Info and is no error. Errors: ErrReplaced, ErrDiverged,
 // ErrUnsupported, ErrNotALog, ErrClosed, or what the file system said.
-func (r *Reader) Info() (Info, error) {
+func (r *Reader) Info() (Info, error) { return ask(r, (*Reader).infoHere) }
+
+func (r *Reader) infoHere() (Info, error) {
 	b, err := r.bounds()
 	if err != nil {
 		return Info{}, err

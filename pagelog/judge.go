@@ -112,15 +112,13 @@ func (r *Reader) refresh() error {
 	if named, err := r.file.Named(); err != nil {
 		return err
 	} else if !named {
-		return fmt.Errorf("%w under the reader", ErrReplaced)
+		return r.succeed()
 	}
 	if v.header.size < v.header.geo.HeaderArea() {
 		return fmt.Errorf("%w under the reader: it has %d bytes", ErrReplaced, v.header.size)
 	}
 	s := v.header.newest()
-	if s != nil && s.Floor.Offset > r.begin.end {
-		r.begin = pointAt(s.Floor)
-	}
+	r.followFloor()
 	v.proven = max(v.proven, v.header.durableEnd())
 	if !v.ready {
 		if err := r.anchor(); err != nil {
@@ -133,6 +131,25 @@ func (r *Reader) refresh() error {
 		}
 	}
 	return r.walkToTip()
+}
+
+// followFloor moves where history begins to the retention floor of the newest
+// slot. A tip below it was dropped: history is walked from the floor on. It
+// reports whether the tip moved.
+func (r *Reader) followFloor() (moved bool) {
+	v := &r.view
+	s := v.header.newest()
+	if s == nil || s.Floor.Offset <= r.begin.end {
+		return false
+	}
+	r.begin = pointAt(s.Floor)
+	if !v.ready || v.tip.end >= r.begin.end {
+		return false
+	}
+	v.tip, v.tipAt = r.begin, 0
+	v.looker.at = r.begin
+	v.looker.win.drop()
+	return true
 }
 
 // anchor finds a place near the end from which to walk: the durable end of a
@@ -257,6 +274,9 @@ func (r *Reader) judge(w *walker, f *fault, deep bool) (again bool, err error) {
 	}
 	if err := r.gather(w.at.end, deep); err != nil {
 		return false, err
+	}
+	if r.followFloor() {
+		return true, nil // retention dropped it meanwhile
 	}
 	if v.proven <= w.at.end {
 		return false, nil // not yet

@@ -59,6 +59,12 @@ type Log struct {
 	index      *index         // has its own lock; the writing role changes it
 	features   frame.Features // turned on after creation; the writing role changes it, under mu
 	reindexing sync.Mutex
+
+	retaining sync.Mutex        // one Retain at a time
+	pins      map[*pin]struct{} // under mu
+	dropping  uint64            // revisions up to here are dropped, or about to be; under mu
+	waiting   int               // who wait for the syncing role in takeSync; under mu
+	given     chan struct{}     // closed when the syncing role is given back, if somebody waits; under mu
 }
 
 // Commit says what one commit became.

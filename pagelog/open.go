@@ -140,6 +140,9 @@ func openLocked(env Env, f disk.File, o Options, fileSystem disk.FileSystem) (*L
 		return nil, err
 	}
 	l.start(r)
+	if err := l.resumeRetention(); err != nil {
+		return nil, fmt.Errorf("finish the retention that was begun: %w", err)
+	}
 	if o.Logger != nil {
 		o.Logger.Info("log opened", "head", l.report.Head, "epoch", l.report.Epoch,
 			"torn", l.report.Torn, "rewritten", l.report.Rewritten, "bridged", len(l.report.Bridged))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-log/tidemark/cursor"
@@ -23,6 +24,8 @@ import (
 type Reader struct {
 	file disk.File
 	dir  disk.Dir
+	name string
+	next atomic.Pointer[Reader] // of the file that superseded this one, if one did
 	id   *frame.Identity
 	geo  *frame.Geometry
 	opts ReaderOptions
@@ -65,7 +68,7 @@ func OpenReaderIn(env Env, name string, o ReaderOptions) (*Reader, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	r := &Reader{file: f, dir: env.Dir, id: &h.id, geo: h.geo, opts: o, begin: h.begin()}
+	r := &Reader{file: f, dir: env.Dir, name: name, id: &h.id, geo: h.geo, opts: o, begin: h.begin()}
 	r.view.header = h
 	return r, nil
 }
@@ -80,6 +83,9 @@ func (r *Reader) Close() error {
 	r.gone = ErrClosed
 	if r.live != nil { // the file is the log's
 		return nil
+	}
+	if next := r.next.Load(); next != nil { // this one's file is closed
+		return errors.Join(next.Close(), r.dir.Close())
 	}
 	return errors.Join(r.file.Close(), r.dir.Close())
 }
@@ -134,7 +140,9 @@ func (r *Reader) LogID() cursor.LogID { return r.id.LogID }
 // Head returns the last complete commit, or the last durable one of a Durable
 // reader. It looks at the file. With damage before the head it returns the
 // sound prefix's last commit and the ErrCorrupt.
-func (r *Reader) Head() (Commit, error) {
+func (r *Reader) Head() (Commit, error) { return ask(r, (*Reader).head) }
+
+func (r *Reader) head() (Commit, error) {
 	b, err := r.bounds()
 	if err != nil {
 		return Commit{}, err
@@ -146,6 +154,7 @@ func (r *Reader) Head() (Commit, error) {
 func (r *Reader) Oldest() uint64 { return r.oldest().rev + 1 }
 
 func (r *Reader) oldest() point {
+	r = r.now()
 	if r.live != nil && r != r.live.Reader {
 		return r.live.oldest()
 	}
@@ -161,12 +170,30 @@ func (r *Reader) oldest() point {
 // head, ErrCorrupt behind the sound prefix.
 func (r *Reader) Commits(after uint64) iter.Seq2[*Group, error] {
 	return func(yield func(*Group, error) bool) {
-		b, err := r.bounds()
+		r := r.now()
+		hold, err := r.hold(after)
+		defer r.letGo(hold)
+		var b bounds
+		if err == nil {
+			b, err = r.bounds()
+		}
 		if err == nil {
 			var g *Group
-			if g, err = r.startAfter(after, &b); err == nil {
-				err = r.each(g, &b, func(g *Group) bool { return yield(g, nil) })
+			for g, err = r.startAfter(after, &b); r.moved(&b, err); {
+				g, err = r.startAfter(after, &b)
 			}
+			if err == nil {
+				err = r.each(g, &b, func(g *Group) bool {
+					after = g.Revision
+					goOn := yield(g, nil)
+					hold.passed(after)
+					return goOn
+				})
+			}
+		}
+		if r.moveOn(err) {
+			r.Commits(after)(yield)
+			return
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
@@ -188,6 +215,11 @@ func (r *Reader) From(c cursor.Cursor) iter.Seq2[*Group, error] {
 }
 
 func (r *Reader) check(c cursor.Cursor) error {
+	_, err := ask(r, func(r *Reader) (struct{}, error) { return struct{}{}, r.checkHere(c) })
+	return err
+}
+
+func (r *Reader) checkHere(c cursor.Cursor) error {
 	b, err := r.bounds()
 	if err != nil {
 		return err
@@ -201,11 +233,20 @@ func (r *Reader) check(c cursor.Cursor) error {
 // DigestAt returns the digest of the commit at a revision; of the last commit
 // dropped, and of the base, too.
 func (r *Reader) DigestAt(revision uint64) (cursor.Digest, error) {
+	return ask(r, func(r *Reader) (cursor.Digest, error) { return r.digest(revision) })
+}
+
+func (r *Reader) digest(revision uint64) (cursor.Digest, error) {
 	b, err := r.bounds()
 	if err != nil {
 		return 0, err
 	}
-	return r.digestAt(revision, &b)
+	for {
+		digest, err := r.digestAt(revision, &b)
+		if !r.moved(&b, err) {
+			return digest, err
+		}
+	}
 }
 
 func (r *Reader) digestAt(rev uint64, b *bounds) (cursor.Digest, error) {
@@ -225,18 +266,30 @@ func (r *Reader) digestAt(rev uint64, b *bounds) (cursor.Digest, error) {
 // At reads the commit at a revision into g, whose memory is used again. Errors:
 // ErrNotFound beyond the head, ErrCompacted, ErrCorrupt.
 func (r *Reader) At(revision uint64, g *Group) error {
+	for {
+		r = r.now()
+		if err := r.read(revision, g); !r.moveOn(err) {
+			return err
+		}
+	}
+}
+
+func (r *Reader) read(revision uint64, g *Group) error {
 	b, cached, err := r.boundsFor(revision)
 	if err != nil {
 		return err
 	}
 	err = r.at(revision, g, &b)
-	if err == nil || !cached {
-		return err
+	if err != nil && cached { // the reason may be that the file changed
+		if b, err = r.bounds(); err != nil {
+			return err
+		}
+		err = r.at(revision, g, &b)
 	}
-	if b, err = r.bounds(); err != nil { // the reason may be that the file changed
-		return err
+	for r.moved(&b, err) {
+		err = r.at(revision, g, &b)
 	}
-	return r.at(revision, g, &b)
+	return err
 }
 
 // Backward iterates the commits from a revision down to the oldest; 0 begins at
@@ -244,9 +297,19 @@ func (r *Reader) At(revision uint64, g *Group) error {
 // beyond the head, ErrCompacted below the oldest, ErrCorrupt.
 func (r *Reader) Backward(from uint64) iter.Seq2[*Group, error] {
 	return func(yield func(*Group, error) bool) {
+		r := r.now()
 		b, err := r.bounds()
 		if err == nil {
 			from, err = b.backFrom(from)
+		}
+		if r.moveOn(err) {
+			r.Backward(from)(yield)
+			return
+		}
+		var hold *pin
+		if err == nil {
+			hold, err = r.holdRest(b.begin.rev)
+			defer r.letGo(hold)
 		}
 		if err != nil {
 			yield(nil, err)
@@ -257,12 +320,24 @@ func (r *Reader) Backward(from uint64) iter.Seq2[*Group, error] {
 		first := from + 1
 		for rev := from; rev > b.begin.rev; rev-- {
 			if rev < first {
-				if first, starts, err = r.startsBefore(rev, starts, &g, &b); err != nil {
+				if first, starts, err = r.startsBefore(rev, starts, &g, &b); r.moved(&b, err) {
+					first, rev = rev+1, rev+1 // again, with what is left
+					continue
+				} else if r.moveOn(err) {
+					r.Backward(rev)(yield)
+					return
+				} else if err != nil {
 					yield(nil, err)
 					return
 				}
 			}
-			if err := r.load(&g, starts[rev-first], rev, &b); err != nil {
+			if err := r.load(&g, starts[rev-first], rev, &b); r.moved(&b, err) {
+				first, rev = rev+1, rev+1
+				continue
+			} else if r.moveOn(err) {
+				r.Backward(rev)(yield)
+				return
+			} else if err != nil {
 				yield(nil, err)
 				return
 			}

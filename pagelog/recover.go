@@ -76,9 +76,13 @@ type badPage struct {
 }
 
 func recoverLog(f disk.File, h *header, expect *Expect) (*recovery, error) {
-	r := &recovery{file: f, head: h, proven: h.durableEnd()}
-	r.walk = walker{geo: h.geo, win: window{r: f, limit: h.size, chunk: readChunk, reads: &r.report.BytesRead}, tail: &r.tail}
-	if err := r.findEnd(); err != nil {
+	r, err := walkToEnd(f, h)
+	for err == nil && h.offChain(r.walk.at.end) {
+		if err = h.findFloor(f, h.lost.at); err == nil {
+			r, err = walkToEnd(f, h)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := r.judge(); err != nil {
@@ -88,6 +92,12 @@ func recoverLog(f disk.File, h *header, expect *Expect) (*recovery, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+func walkToEnd(f disk.File, h *header) (*recovery, error) {
+	r := &recovery{file: f, head: h, proven: h.durableEnd()}
+	r.walk = walker{geo: h.geo, win: window{r: f, limit: h.size, chunk: readChunk, reads: &r.report.BytesRead}, tail: &r.tail}
+	return r, r.findEnd()
 }
 
 const readChunk = 256 << 10

@@ -42,8 +42,12 @@ func (s *slots) open(f disk.File, h *header, epoch uint64, floor frame.Place) er
 	if newest := h.newest(); newest != nil {
 		s.cur = *newest
 	} else {
-		s.cur = frame.Slot{Floor: h.begin().place(), Check: s.cur.Check, Features: s.cur.Features}
+		s.cur = frame.Slot{
+			Floor: h.begin().place(), Check: s.cur.Check, Features: s.cur.Features,
+			Fence: s.cur.Fence, Run: s.cur.Run, Generation: max(h.lost.generation, 1),
+		}
 	}
+	s.cur.Superseded = 0 // this file is the log: its name leads here
 	s.now = now
 	s.cur.Writer, s.cur.Epoch, s.cur.Durable = writer, epoch, floor
 	target := 0

@@ -19,6 +19,7 @@ type Ticket struct {
 	blob  *blob              // a checkpoint is asked for
 	piece []byte             // body of a group with a piece of an index run, see placed
 	swap  *levels            // the index from now on; a checkpoint follows
+	floor *frame.Place       // the retention floor from now on; a checkpoint follows
 	keys  []checkpoint.Entry // of the commit, without its revision
 	wake  chan struct{}      // holds at most one signal: look again
 

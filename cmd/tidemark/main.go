@@ -90,7 +90,7 @@ acknowledged is reported with its place, and never skipped or cut off.`,
 		return usagef("there is no verb %q; did you mean help?", cmd.Name())
 	}})
 	root.AddCommand(
-		newCreate(a), newAppend(a), newCheckpoint(a), newCopy(a), newFork(a),
+		newCreate(a), newAppend(a), newCheckpoint(a), newCopy(a), newFork(a), newRetain(a), newCompact(a),
 		newCat(a), newTail(a), newStat(a), newInspect(a), newVerify(a), newSalvage(a),
 		newGet(a), newReindex(a),
 		newDemo(), newTorture(a), newHelp(), newManual(), newCompletion(), newVersion(),

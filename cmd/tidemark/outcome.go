@@ -80,6 +80,8 @@ var outcomes = []outcome{
 	{pagelog.ErrLostCommits, exitCorrupt, "restore a copy that has the commits"},
 	{fork.ErrForkPoint, exitCursor, "'tidemark stat LOG' shows the last durable revision; leave --at out to fork there"},
 	{fork.ErrForkTooLarge, exitRejected, "fork an earlier log of the family instead, or copy the log"},
+	{pagelog.ErrPinned, exitRejected, "keep a newer state with 'tidemark checkpoint LOG --blob FILE', or drop fewer commits"},
+	{pagelog.ErrNoPunch, exitUsage, "'tidemark compact LOG' makes a smaller file instead"},
 	{pagelog.ErrCompacted, exitCursor, "begin with the oldest commit that is left"},
 	{pagelog.ErrNotFound, exitCursor, "'tidemark stat LOG' shows how far the log goes"},
 	{pagelog.ErrReplaced, exitUsage, "the name leads to another file now: run the command again"},
