@@ -128,11 +128,11 @@ func (o *Branch) settle(at point) error {
 	}
 	o.At, o.Epoch = at.place(), at.epoch
 	o.Slot = frame.Slot{Durable: o.At, Floor: begin.place(), Generation: 1}
-	if o.Slot.Features, err = r.featuresAt(h, at); err != nil {
-		return err
-	}
 	c, err := lastCheckpoint(r, h, &b)
 	if err != nil {
+		return err
+	}
+	if o.Slot.Features, err = r.beyondSlots(h, at, &c); err != nil {
 		return err
 	}
 	if c.last.end > begin.end && c.last.group.Offset >= begin.end && c.above(begin.end) {
@@ -212,26 +212,25 @@ func (r *Reader) epochAt(at point) (uint64, error) {
 	return w.at.epoch, err
 }
 
-// featuresAt returns the features of the history up to a point: what the newest
-// slot says, and what commits brought that it does not know of yet.
-func (r *Reader) featuresAt(h *header, at point) (frame.Features, error) {
+// beyondSlots returns the features of the history up to a point: what the newest
+// slot says, and what commits brought that it does not know of yet. c becomes
+// the last checkpoint among those groups, if there is one.
+func (r *Reader) beyondSlots(h *header, at point, c *checkpoints) (frame.Features, error) {
 	s := h.newest()
 	if s == nil {
 		return frame.Features{Compat: frame.FeatureKeys}, nil // it may have keys
 	}
 	f := s.Features
-	if f.Compat&frame.FeatureKeys != 0 || s.Durable.Offset >= at.end {
-		return f, nil
-	}
 	w := walker{geo: r.geo, win: window{r: r.file, limit: at.end, chunk: 64 << 10}, at: pointAt(s.Durable)}
 	for w.at.end < at.end {
 		if err := w.next(); err != nil {
 			f.Compat |= frame.FeatureKeys // damage that is bridged: what it hid is not known
 			return f, notFault(err)
 		}
-		if !w.cur.Derived() && hasKeys(w.cur.body) {
+		if w.cur.Derived() {
+			c.passed(&w.cur)
+		} else if hasKeys(w.cur.body) {
 			f.Compat |= frame.FeatureKeys
-			return f, nil
 		}
 	}
 	return f, nil
@@ -255,8 +254,12 @@ func (o *Branch) Begin(ctx context.Context, env Env, f disk.File, payload []byte
 	var b Batch
 	b.add(frame.KindFork, 0, frame.Plain, payload)
 	c, err := l.commitOver(ctx, &b)
-	if err == nil && o.data != nil {
+	switch {
+	case err != nil:
+	case o.data != nil:
 		err = l.Checkpoint(ctx, o.state.Revision, o.data)
+	case l.slots.cur.Floor.Offset > l.geo.HeaderArea(): // say it where it is found without slots, too
+		err = l.Checkpoint(ctx, c.Revision, nil)
 	}
 	return c, errors.Join(err, l.Close())
 }

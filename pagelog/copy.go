@@ -80,6 +80,7 @@ type copier struct {
 	head     *header
 	end      point // the durable end: where the copy ends
 	features frame.Features
+	newer    checkpoints // the last one before end that no slot names yet
 	progress progress
 	report   CopyReport
 }
@@ -106,7 +107,7 @@ func (c *copier) findEnd() error {
 		return &CorruptError{Offset: frame.SlotOffsetA, Revision: 1, What: "both slots are damaged and nothing proves a commit durable", Err: h.slots[0].err}
 	}
 	c.end = b.stop
-	if c.features, err = r.featuresAt(&own, c.end); err != nil {
+	if c.features, err = r.beyondSlots(&own, c.end, &c.newer); err != nil {
 		return err
 	}
 	c.report = CopyReport{LogID: h.id.LogID, Head: c.end.rev, Digest: cursor.Digest(c.end.digest), End: c.end.end}
@@ -179,6 +180,9 @@ func (c *copier) slot(begin point) frame.Slot {
 		s.Epoch = max(s.Epoch, c.end.epoch)
 	}
 	s.Durable, s.Floor, s.Superseded, s.Features = c.end.place(), begin.place(), 0, c.features
+	if c.newer.last.end != 0 {
+		s.Before, s.Check = s.Check, c.newer.last.group
+	}
 	if s.Before.Offset < begin.end {
 		s.Before = frame.Place{}
 	}

@@ -1,6 +1,7 @@
 package pagelog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -262,7 +263,12 @@ func caught(t *testing.T, where func() string, check func()) (ok bool) {
 // a slot still leads to; and it does not matter if one slot is lost then, or
 // both are.
 func TestRetain_L47_CrashAtAnyStep(t *testing.T) {
-	k, l := keptLog(t, 30, 20)
+	t.Run("pages to free", func(t *testing.T) { crashRetain(t, 30, 15) })
+	t.Run("no page to free", func(t *testing.T) { crashRetain(t, 4, 2) })
+}
+
+func crashRetain(t *testing.T, n int, from uint64) {
+	k, l := keptLog(t, n, from+1)
 	points, old, new := 0, 0, 0
 	cut := func(op simdisk.Op) {
 		points++
@@ -290,9 +296,11 @@ func TestRetain_L47_CrashAtAnyStep(t *testing.T) {
 					switch oldest {
 					case 1:
 						old++
-					case 15:
+					case from:
 						new++
-						v.freed(after)
+						if from == 15 {
+							v.freed(after)
+						}
 					default:
 						v.t.Fatalf("oldest %d", oldest)
 					}
@@ -301,6 +309,12 @@ func TestRetain_L47_CrashAtAnyStep(t *testing.T) {
 						v.t.Fatal(err)
 					}
 					v.verified()
+					if after = v.open(Options{}); after.Oldest() != oldest {
+						v.t.Fatalf("oldest %d, and %d when it is opened again", oldest, after.Oldest())
+					}
+					if err := after.Close(); err != nil {
+						v.t.Fatal(err)
+					}
 				}) {
 					return false
 				}
@@ -309,7 +323,7 @@ func TestRetain_L47_CrashAtAnyStep(t *testing.T) {
 		})
 	}
 	k.fs.Before(cut)
-	if err := l.Retain(context.Background(), 15); err != nil {
+	if err := l.Retain(context.Background(), from); err != nil {
 		t.Fatal(err)
 	}
 	k.fs.Before(nil)
@@ -433,6 +447,37 @@ func TestRetain_L27_TornFloorIsNone(t *testing.T) {
 
 func newEmptyIndex(x *index) *index {
 	return &index{lv: &levels{nextRun: x.lv.nextRun}, through: x.through}
+}
+
+// TestRetain_NothingIsFreedBelowAFloorThatIsNone: slots that name as floor what
+// is none free nothing.
+func TestRetain_NothingIsFreedBelowAFloorThatIsNone(t *testing.T) {
+	k, l := keptLog(t, 30, 0)
+	for range 40 {
+		commit(t, l, payload(3, 40_000))
+	}
+	var g Group
+	if err := l.At(20, &g); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	b := k.bytes()
+	h := &header{size: int64(len(b))}
+	if err := h.decode(b); err != nil {
+		t.Fatal(err)
+	}
+	for i, off := range frame.SlotOffsets {
+		h.slots[i].Floor = frame.Place{Offset: g.end, Revision: 20, Digest: uint64(g.Digest) + 1}
+		h.geo.PutSlot(b[off:], off, &h.slots[i].Slot)
+	}
+	k.put(b)
+	l, err := OpenIn(k.env(), logName, Options{})
+	if err == nil {
+		closeLog(t, l)
+	}
+	if now := k.bytes(); !bytes.Equal(now[16384:g.end], b[16384:g.end]) {
+		t.Error("commits were freed")
+	}
 }
 
 // TestRetain_ReaderLeftBehind: retention overtakes a reader that saw less. It
