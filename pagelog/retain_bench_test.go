@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// benchLog makes a log of so many MiB with a key in each commit.
-func benchLog(b *testing.B, path string, mib int) *Log {
+// retainBench makes a log of so many MiB with a key in each commit.
+func retainBench(b *testing.B, path string, mib int) *Log {
 	b.Helper()
 	l, err := Create(path, CreateOptions{}, Options{})
 	if err != nil {
@@ -37,7 +37,7 @@ func BenchmarkRetain(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		path := filepath.Join(dir, fmt.Sprint(i))
-		l := benchLog(b, path, 64)
+		l := retainBench(b, path, 64)
 		b.StartTimer()
 		if err := l.Retain(context.Background(), l.Head().Revision-15); err != nil {
 			b.Fatal(err)
@@ -54,7 +54,7 @@ func BenchmarkRetain(b *testing.B) {
 // BenchmarkCompact writes a log of 64 MiB again.
 func BenchmarkCompact(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "log")
-	closeLog(b, benchLog(b, path, 64))
+	closeLog(b, retainBench(b, path, 64))
 	b.SetBytes(64 << 20)
 	for b.Loop() {
 		if _, err := Compact(context.Background(), path, CompactOptions{}); err != nil {
