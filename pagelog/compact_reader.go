@@ -48,6 +48,9 @@ func ask[T any](r *Reader, do func(r *Reader) (T, error)) (T, error) {
 // is held.
 func (r *Reader) succeed() error {
 	v := &r.view
+	if err := v.header.reread(r.file); err != nil { // the mark was there before the name led away
+		return err
+	}
 	s := v.header.newest()
 	if s == nil || s.Superseded == 0 || r.dir == nil {
 		return fmt.Errorf("%w under the reader", ErrReplaced)

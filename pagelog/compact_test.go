@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-log/tidemark/cursor"
 	"github.com/tidemark-log/tidemark/frame"
+	"github.com/tidemark-log/tidemark/internal/disk"
 	"github.com/tidemark-log/tidemark/internal/simdisk"
 )
 
@@ -354,8 +355,11 @@ func TestCompact_FollowersOfARealFile(t *testing.T) {
 		go func() {
 			next := uint64(1)
 			for g, err := range r.Follow(ctx, 0) {
-				if err != nil || g.Revision != next {
-					done <- fmt.Errorf("revision %d instead of %d: %w", g.Revision, next, err)
+				if err == nil && g.Revision != next {
+					err = fmt.Errorf("revision %d", g.Revision)
+				}
+				if err != nil {
+					done <- fmt.Errorf("instead of revision %d: %w", next, err)
 					return
 				}
 				if next++; next > rounds*per {
@@ -382,5 +386,58 @@ func TestCompact_FollowersOfARealFile(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// hookedDir lets something happen between a reader's look at the slots and its
+// look at the name.
+type hookedDir struct {
+	disk.Dir
+	hook *func()
+}
+
+func (d hookedDir) Open(name string, access disk.Access) (disk.File, error) {
+	f, err := d.Dir.Open(name, access)
+	return hookedFile{f, d.hook}, err
+}
+
+type hookedFile struct {
+	disk.File
+	hook *func()
+}
+
+func (f hookedFile) Named() (bool, error) {
+	if do := *f.hook; do != nil {
+		*f.hook = nil
+		do()
+	}
+	return f.File.Named()
+}
+
+// TestCompact_BetweenSlotsAndName: the reader has seen slots without a mark when
+// the old file is marked and loses its name.
+func TestCompact_BetweenSlotsAndName(t *testing.T) {
+	k, l := keptLog(t, 20, 12)
+	closeLog(t, l)
+	var hook func()
+	env := k.env()
+	env.Dir = hookedDir{env.Dir, &hook}
+	r, err := OpenReaderIn(env, logName, ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		hook = func() {
+			if _, err := k.compact(); err != nil {
+				t.Error(err)
+			}
+		}
+		k.holds(r, 1)
+		if hook != nil {
+			t.Fatal("nobody asked for the name")
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -34,13 +34,15 @@ import (
 // slots name the floor and pages below it hold data. In both it does steps 4 and
 // 5 itself.
 
-// ErrPinned: commits that were to be dropped are still needed: they are pinned,
-// being read by an iteration of this Log, or behind the host's last state.
-var ErrPinned = errors.New("commits are still needed")
-
-// ErrNoPunch: this file system cannot free the inside of a file. Nothing was
-// dropped; Compact makes a smaller file instead.
-var ErrNoPunch = disk.ErrNoPunch
+// Errors of retention.
+var (
+	// ErrPinned: commits that were to be dropped are still needed: they are pinned,
+	// being read by an iteration of this Log, or behind the host's last state.
+	ErrPinned = errors.New("commits are still needed")
+	// ErrNoPunch: this file system cannot free the inside of a file. Nothing was
+	// dropped; Compact makes a smaller file instead.
+	ErrNoPunch = disk.ErrNoPunch
+)
 
 // pin keeps the commits behind a revision.
 type pin struct{ after atomic.Uint64 }
