@@ -58,6 +58,9 @@ func (g *Geometry) PageSize() int64 { return g.pageSize }
 // HeaderArea returns the size of the header area: where the first page begins.
 func (g *Geometry) HeaderArea() int64 { return g.headerArea }
 
+// MaxBody returns the bytes that the body of a group may have in this file.
+func (g *Geometry) MaxBody() int64 { return g.maxBody }
+
 // Page returns the number of the page that holds off.
 func (g *Geometry) Page(off int64) int64 { return off / g.pageSize }
 

@@ -9,9 +9,10 @@ import (
 // bridge looks for a way over damage at w.at that only hit derived bytes. It is
 // tried only below proven, where acknowledged history must go on: behind the
 // damaged group, if its own header holds and says derived, and behind more of
-// them that follow at once; else at the first group of a later page; else at the proven end itself, where the slot that
-// names it records exactly the history reached. Whatever follows must carry on
-// revision and chain, so no commit can have been in between.
+// them that follow at once; else at the first group of a later page; else at the
+// proven end itself, where the slot that names it records exactly the history
+// reached. Whatever follows must carry on revision and chain, so no commit can
+// have been in between.
 //
 // It returns where the walk may go on, or 0.
 func bridge(w *walker, f *fault, proven int64, h *header) (int64, error) {
@@ -20,7 +21,10 @@ func bridge(w *walker, f *fault, proven int64, h *header) (int64, error) {
 	}
 	if f.header != nil && fits(w.at, f.header) == nil {
 		end := w.geo.End(w.geo.Start(w.at.end), f.header.Body)
-		for end > 0 && end <= proven {
+		for range bridgeChain {
+			if end <= 0 || end > proven {
+				break
+			}
 			next, ok, err := resumes(w, end, proven, h)
 			if ok || err != nil {
 				return end, err
@@ -37,18 +41,27 @@ func bridge(w *walker, f *fault, proven int64, h *header) (int64, error) {
 			return start, err
 		}
 	}
-	if h.slotConfirms(w.at, proven) {
+	if proven <= w.win.limit+bridgeBeyond && h.slotConfirms(w.at, proven) {
 		return proven, nil
 	}
 	return 0, nil
 }
+
+const (
+	// bridgeChain bounds how many damaged derived groups in a row are stepped
+	// over at a time, or a file full of them would take for ever.
+	bridgeChain = 64
+	// bridgeBeyond is how far behind the end of the file a slot may confirm
+	// that history ends: a cut-off checkpoint and no more.
+	bridgeBeyond = 32 << 20
+)
 
 // laterPage returns where the first group of a later page starts, below proven,
 // or 0. The first valid page header that names a group decides.
 func laterPage(w *walker, proven int64) (int64, error) {
 	defer w.win.drop()
 	g := w.geo
-	for page := g.PageStart(w.at.end) + g.PageSize(); page < proven; page += g.PageSize() {
+	for page := g.PageStart(w.at.end) + g.PageSize(); page < min(proven, w.win.limit); page += g.PageSize() {
 		b, err := w.win.read(page, frame.PageHeaderSize)
 		if err != nil {
 			return 0, err

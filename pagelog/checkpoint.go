@@ -34,6 +34,7 @@ type made struct {
 // checkpoints is what the next checkpoint must know. It belongs to the writing
 // role, and is copied and adopted with the write that it was part of.
 type checkpoints struct {
+	over bool        // one of the write under way is over the bound of a group: it is rejected
 	last made        // zero: there is none
 	from point       // where history stood at the last one, or begins
 	size int64       // bytes of the last one
@@ -114,6 +115,7 @@ func (l *Log) addCheckpoint(c *checkpoints, head point, b *blob, now int64) poin
 	if b != nil {
 		body = frame.AppendRecord(body, frame.KindBlob, 0, frame.Plain, b.data)
 	}
+	c.over = c.over || int64(len(body)) > l.geo.MaxBody()
 	h := derivedHeader(head, body, count, now)
 	head.end = l.builder.Add(&h, body)
 	c.adopt(&cp, start, head.end, &h)

@@ -3,6 +3,7 @@ package pagelog
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tidemark-log/tidemark/cursor"
@@ -237,6 +238,12 @@ func (l *Log) prepare(batch []*Ticket, head point, durableEnd int64) (next point
 	if limit := int64(l.id.MaxSize); limit > 0 && l.geo.WriteEnd(next.end) > limit {
 		return next, checks, fmt.Errorf("%w: the log would grow over its maximum size of %d bytes", ErrNoSpace, limit)
 	}
+	if checks.over {
+		return next, checks, fmt.Errorf("%w: the checkpoint, with the list of index runs, is over %d bytes", ErrTooLarge, l.geo.MaxBody())
+	}
+	if next.rev > math.MaxInt64 {
+		return next, checks, fmt.Errorf("%w: revision %d", ErrTooLarge, next.rev)
+	}
 	b := l.builder
 	b.Seal(durableEnd)
 	if err := l.space.reserve(b.Offset(), b.Offset()+int64(len(b.Bytes()))); err != nil {
@@ -274,6 +281,7 @@ func (l *Log) layOut(batch []*Ticket, head point) (point, checkpoints) {
 	}
 	l.indexer.merges(l.index, l.placeIn(&head, now))
 	if !l.indexer.lean && (checks.due(head, l.opts.CheckpointEvery) || l.indexer.due(l.index)) {
+		l.indexer.extra = true
 		head = l.addCheckpoint(&checks, head, nil, now)
 	}
 	return head, checks

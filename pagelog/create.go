@@ -125,6 +125,14 @@ func writeEmpty(f disk.File, id *frame.Identity, now int64) error {
 
 func tempPrefix(name string) string { return "." + name + ".tmp-" }
 
+// isTemp reports whether n is a name that createTemp gives: the prefix and 16
+// hexadecimal digits.
+func isTemp(n, name string) bool {
+	digits, ok := strings.CutPrefix(n, tempPrefix(name))
+	_, err := hex.DecodeString(digits)
+	return ok && err == nil && len(digits) == 16
+}
+
 // sweep removes what creations of this name left behind when they were killed.
 // A temporary file whose creator lives is locked, and stays.
 func sweep(dir disk.Dir, name string) error {
@@ -133,7 +141,7 @@ func sweep(dir disk.Dir, name string) error {
 		return fmt.Errorf("list the directory of %s: %w", name, err)
 	}
 	for _, n := range names {
-		if !strings.HasPrefix(n, tempPrefix(name)) {
+		if !isTemp(n, name) {
 			continue
 		}
 		f, err := dir.Open(n, disk.ReadWrite)

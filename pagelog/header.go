@@ -150,6 +150,16 @@ func (h *header) begin() point {
 	return point{end: h.geo.HeaderArea(), rev: h.id.Base.Revision, digest: h.id.Base.Digest}
 }
 
+// beginsInside reports a history that begins beyond the end of the file.
+func (h *header) beginsInside() error {
+	begin := h.begin()
+	if begin.end <= h.size {
+		return nil
+	}
+	f := fault{off: h.size, what: fmt.Sprintf("file of %d bytes, in which history begins at offset %d", h.size, begin.end), err: errEnd}
+	return f.located(h.geo, begin)
+}
+
 // mayWrite refuses a file whose features this version cannot keep up.
 func (h *header) mayWrite() error {
 	if err := h.mayRead(); err != nil {
@@ -167,6 +177,11 @@ func (h *header) mayWrite() error {
 
 // mayRead refuses a file that this version would misread.
 func (h *header) mayRead() error {
+	for i := range h.slots {
+		if errors.Is(h.slots[i].err, frame.ErrUnsupported) {
+			return unknownFeatures("incompatible", h.slots[i].Features.UnknownIncompat())
+		}
+	}
 	if s := h.newest(); s != nil && s.Features.UnknownIncompat() != 0 {
 		return unknownFeatures("incompatible", s.Features.UnknownIncompat())
 	}

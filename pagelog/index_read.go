@@ -108,7 +108,7 @@ func (s *runReader) extent(dst []checkpoint.Entry, r *run, i int) ([]checkpoint.
 
 // all reads all entries of a run.
 func (s *runReader) all(r *run) ([]checkpoint.Entry, error) {
-	entries := make([]checkpoint.Entry, 0, r.Entries)
+	var entries []checkpoint.Entry // grows by what is read, not by what a checkpoint claims
 	var err error
 	for i := range r.Extents {
 		if entries, err = s.extent(entries, r, i); err != nil {

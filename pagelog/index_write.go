@@ -23,11 +23,12 @@ type indexer struct {
 	from   int  // keys[from:] are in no run yet
 	fresh  bool // the table's keys are in a run now
 	placed int  // entries merged
+	extra  bool // a checkpoint that nobody asked for
 }
 
 // begin forgets the plan of the last write.
 func (p *indexer) begin() {
-	p.lv, p.keys, p.from, p.fresh, p.placed = nil, p.keys[:0], 0, false, 0
+	p.lv, p.keys, p.from, p.fresh, p.placed, p.extra = nil, p.keys[:0], 0, false, 0, false
 }
 
 // add takes note of the keys of a commit.
@@ -220,7 +221,7 @@ func (p *indexer) listed(x *index) checkpoint.Index {
 }
 
 // optional reports whether the plan holds what can wait.
-func (p *indexer) optional() bool { return p.placed > 0 || p.fresh }
+func (p *indexer) optional() bool { return p.placed > 0 || p.fresh || p.extra }
 
 // swap makes lv the index, with the keys that were added since it was begun.
 func (p *indexer) swap(x *index, lv *levels) {

@@ -22,7 +22,8 @@ type view struct {
 	header *header
 	ready  bool  // tip was found
 	tip    point // last complete group
-	tipAt  int64 // where that group starts; 0 if it is where history begins
+	tipAt  int64 // where the last group passed starts; 0 if none was
+	seen   point // where that group left the walk: the tip, or before a bridge
 	proven int64 // durable end that slots and later headers prove
 	damage error // why the tip is not the end
 	looker walker
@@ -156,6 +157,9 @@ func (r *Reader) followFloor() (moved bool) {
 // slot, confirmed by the bytes it names; else where history begins.
 func (r *Reader) anchor() error {
 	v := &r.view
+	if err := v.header.beginsInside(); err != nil {
+		return err
+	}
 	v.looker = walker{geo: r.geo, win: window{r: r.file, chunk: 64 << 10}, at: r.begin}
 	v.tip = r.begin
 	s := v.header.newest()
@@ -163,13 +167,13 @@ func (r *Reader) anchor() error {
 		return nil
 	}
 	w := &v.looker
-	w.win.limit = s.Durable.Offset
+	w.win.limit = min(s.Durable.Offset, v.header.size)
 	ok, err := r.confirm(w, s.Durable)
 	if err != nil {
 		return err
 	}
 	if ok {
-		v.tip, v.tipAt = w.at, w.cur.start
+		v.tip, v.tipAt, v.seen = w.at, w.cur.start, w.at
 	} else {
 		w.at = r.begin
 	}
@@ -217,7 +221,7 @@ func (r *Reader) proveTip() error {
 	if err != nil && !errors.As(err, &f) {
 		return err
 	}
-	if f != nil || w.at.place() != v.tip.place() {
+	if f != nil || w.at.place() != v.seen.place() {
 		return fmt.Errorf("%w: revision %d, which was read before, is gone or another; the file was restored, or lost an unacknowledged commit",
 			ErrDiverged, v.tip.rev)
 	}
@@ -238,8 +242,9 @@ func (r *Reader) walkToTip() error {
 		if err != nil {
 			return err
 		}
-		again, err := r.judge(w, f, v.deep || v.tip.end == from && !v.rests())
-		v.deep = err != nil
+		deep := v.deep || v.tip.end == from && !v.rests()
+		again, err := r.judge(w, f, deep)
+		v.deep = err != nil || again && deep
 		if err != nil || !again {
 			return err
 		}
@@ -251,6 +256,7 @@ func (r *Reader) follow(w *walker) (*fault, error) {
 	v := &r.view
 	for {
 		var f *fault
+		before := w.at
 		err := w.next()
 		if errors.As(err, &f) {
 			return f, nil
@@ -259,7 +265,11 @@ func (r *Reader) follow(w *walker) (*fault, error) {
 			return nil, err
 		}
 		v.proven = max(v.proven, w.cur.DurableEnd)
-		v.tip, v.tipAt = w.at, w.cur.start
+		if bad := w.cur.badPage; bad != 0 && bad >= v.proven { // not valid, unless it is proven
+			w.at = before
+			return &fault{off: bad, what: "page header", err: frame.ErrSum}, nil
+		}
+		v.tip, v.tipAt, v.seen = w.at, w.cur.start, w.at
 	}
 }
 
@@ -286,7 +296,7 @@ func (r *Reader) judge(w *walker, f *fault, deep bool) (again bool, err error) {
 	err = w.next() // once more, after the evidence was seen
 	if err == nil {
 		v.proven = max(v.proven, w.cur.DurableEnd)
-		v.tip, v.tipAt = w.at, w.cur.start
+		v.tip, v.tipAt, v.seen = w.at, w.cur.start, w.at
 		return true, nil
 	}
 	if !errors.As(err, &f) {
@@ -298,7 +308,7 @@ func (r *Reader) judge(w *walker, f *fault, deep bool) (again bool, err error) {
 	}
 	if to != 0 {
 		w.at.end = to
-		v.tip, v.tipAt = w.at, 0
+		v.tip = w.at
 		return true, nil
 	}
 	if f.complete && errors.Is(f.err, errChain) {
@@ -335,12 +345,6 @@ func (r *Reader) stopAtProven(b *bounds) error {
 		b.stop = b.begin
 		return nil
 	}
-	for i := range r.view.header.slots {
-		if s := &r.view.header.slots[i]; s.err == nil && s.Durable.Offset == b.proven {
-			b.stop = pointAt(s.Durable)
-			return nil
-		}
-	}
 	w := walker{geo: r.geo, win: window{r: r.file, limit: b.proven, chunk: 64 << 10}, at: b.begin}
 	start, err := r.firstStartBefore(&w.win, b.proven)
 	if err != nil {
@@ -352,7 +356,19 @@ func (r *Reader) stopAtProven(b *bounds) error {
 		}
 	}
 	for w.at.end < b.proven {
-		if err := w.next(); err != nil {
+		err := w.next()
+		var f *fault
+		if errors.As(err, &f) {
+			to, err := bridge(&w, f, b.proven, r.view.header)
+			if err != nil {
+				return err
+			}
+			if to == 0 {
+				return f.located(r.geo, w.at)
+			}
+			w.at.end = to
+			w.win.drop()
+		} else if err != nil {
 			return err
 		}
 	}
@@ -404,6 +420,9 @@ func (r *Reader) stepOver(g *Group, b *bounds, err error) error {
 	}
 	g.walk.at.end = to
 	if to >= b.stop.end {
+		if b.damage != nil {
+			return b.damage
+		}
 		return errStopped
 	}
 	return r.step(g, b)

@@ -247,8 +247,9 @@ func (r *Reader) groupAt(win *window, start int64) (frame.GroupHeader, error) {
 // first one of the last page before end in which one starts. 0: there is none
 // that a page header names.
 func (r *Reader) firstStartBefore(win *window, end int64) (int64, error) {
-	for page := r.geo.Page(end - 1); page >= r.geo.Page(r.begin.end); page-- {
-		h, ok, err := r.page(win, page)
+	heads := window{r: win.r, limit: win.limit, chunk: frame.PageHeaderSize, reads: win.reads} // it goes backwards
+	for page := r.geo.Page(min(end, win.limit) - 1); page >= r.geo.Page(r.begin.end); page-- {
+		h, ok, err := r.page(&heads, page)
 		if err != nil {
 			return 0, err
 		}

@@ -100,7 +100,13 @@ func (l *Log) start(r *recovery) {
 		file: l.file, zeroAhead: l.zeroAhead, most: int64(l.id.MaxSize), zeroed: l.head.end, reserved: l.head.end,
 	}
 	l.stats.Recovery = r.report
+}
+
+// startIdle begins to watch for idleness. Nobody else may hold a role.
+func (l *Log) startIdle() {
 	if l.env.Idle > 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.idle = time.AfterFunc(l.env.Idle, l.onIdle)
 	}
 }

@@ -143,6 +143,7 @@ func openLocked(env Env, f disk.File, o Options, fileSystem disk.FileSystem) (*L
 	if err := l.resumeRetention(); err != nil {
 		return nil, fmt.Errorf("finish the retention that was begun: %w", err)
 	}
+	l.startIdle()
 	if o.Logger != nil {
 		o.Logger.Info("log opened", "head", l.report.Head, "epoch", l.report.Epoch,
 			"torn", l.report.Torn, "rewritten", l.report.Rewritten, "bridged", len(l.report.Bridged))

@@ -3,6 +3,7 @@ package pagelog
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tidemark-log/tidemark/cursor"
@@ -73,6 +74,7 @@ type recovery struct {
 type badPage struct {
 	off    int64
 	before point
+	checks checkpoints
 }
 
 func recoverLog(f disk.File, h *header, expect *Expect) (*recovery, error) {
@@ -91,10 +93,29 @@ func recoverLog(f disk.File, h *header, expect *Expect) (*recovery, error) {
 	if err := r.expect(expect); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r, r.countable()
+}
+
+// countable refuses a file whose epoch or slot numbers leave no room to count
+// on: what this writer committed would not be read again. No honest log comes
+// near.
+func (r *recovery) countable() error {
+	const most = 1 << 62
+	for i := range r.head.slots {
+		if s := &r.head.slots[i]; s.err == nil && s.Number >= most {
+			return &CorruptError{Offset: frame.SlotOffsets[i], What: "slot number, which no writer can count on from", Err: frame.ErrField}
+		}
+	}
+	if r.epoch >= math.MaxInt64 {
+		return &CorruptError{Offset: frame.SlotOffsetA, What: "epoch, which no writer can count on from", Err: frame.ErrField}
+	}
+	return nil
 }
 
 func walkToEnd(f disk.File, h *header) (*recovery, error) {
+	if err := h.beginsInside(); err != nil {
+		return nil, err
+	}
 	r := &recovery{file: f, head: h, proven: h.durableEnd()}
 	r.walk = walker{geo: h.geo, win: window{r: f, limit: h.size, chunk: readChunk, reads: &r.report.BytesRead}, tail: &r.tail}
 	return r, r.findEnd()
@@ -179,13 +200,13 @@ func (r *recovery) walkOn() error {
 func (r *recovery) passed(p *passed) error {
 	r.epoch = max(r.epoch, p.Epoch)
 	r.raise(p.DurableEnd)
+	if p.badPage != 0 {
+		r.bad = append(r.bad, badPage{p.badPage, p.before, r.checks})
+	}
 	if p.Derived() {
 		r.checks.passed(p)
 	} else {
 		r.keyed = r.keyed || hasKeys(p.body)
-	}
-	if p.badPage != 0 {
-		r.bad = append(r.bad, badPage{p.badPage, p.before})
 	}
 	r.tail.advance(r.proven)
 	if p.end >= r.proven {
@@ -228,7 +249,7 @@ func (r *recovery) raise(end int64) {
 func (r *recovery) judge() error {
 	for _, b := range r.bad {
 		if b.off >= r.proven && b.before.end < r.walk.at.end {
-			r.walk.at = b.before
+			r.walk.at, r.checks = b.before, b.checks
 			r.stop = &fault{off: b.off, what: "page header", err: frame.ErrSum}
 		}
 	}

@@ -77,12 +77,13 @@ func (l *Log) leftBelow() (bool, error) {
 func (l *Log) leftBetween(from, to int64) (bool, error) {
 	page := l.geo.PageSize()
 	step := max((to-from)/leftLooks/page*page, page)
+	look := min(page, frame.MinPageSize) // of a large page the beginning
 	for off := from; off < to; off += step {
-		if any, err := l.holds(off, off+page); any || err != nil {
+		if any, err := l.holds(off, off+look); any || err != nil {
 			return any, err
 		}
 	}
-	return l.holds(to-page, to)
+	return l.holds(to-page, to-page+look)
 }
 
 // holds reports whether a byte in [from, to) is not zero.

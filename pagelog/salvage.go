@@ -224,7 +224,7 @@ func (s *salvager) write(h *frame.GroupHeader, body []byte) error {
 // again, or several where they do not fit.
 func (s *salvager) save(p *passed) error {
 	first := s.at.rev + 1
-	most := min(int64(s.id.MaxRecord), int64(s.id.MaxGroup)-frame.RecordHeaderSize) &^ 7
+	most := min(int64(s.id.MaxRecord), (int64(s.id.MaxGroup)-frame.RecordHeaderSize)&^7)
 	one := Salvaged{Log: s.head.id.LogID, Revision: p.Revision, Digest: cursor.Digest(p.Digest)}
 	for r := range frame.Records(p.body) {
 		one.Kind, one.Flags, one.Raw, one.Sum, one.Length = r.Kind, r.Flags, r.Raw, r.Sum, uint32(len(r.Data))

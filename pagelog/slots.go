@@ -2,7 +2,6 @@ package pagelog
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/disk"
@@ -34,13 +33,12 @@ type slots struct {
 // else over the newest, so that the other one stays on disk. It names floor,
 // the proven end, and not what recovery found above it.
 func (s *slots) open(f disk.File, h *header, epoch uint64, floor frame.Place) error {
-	if epoch > math.MaxInt64 { // what this writer committed would not be read again
-		return &CorruptError{Offset: frame.SlotOffsetA, What: "epoch, which no writer can count on from", Err: frame.ErrField}
-	}
 	s.file, s.geo = f, h.geo
 	writer, now := s.cur.Writer, s.now
 	if newest := h.newest(); newest != nil {
+		compat := s.cur.Features.Compat // of what was found behind what that slot names
 		s.cur = *newest
+		s.cur.Features.Compat |= compat
 	} else {
 		s.cur = frame.Slot{
 			Floor: h.begin().place(), Check: s.cur.Check, Features: s.cur.Features,

@@ -2,6 +2,7 @@ package pagelog
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/tidemark-log/tidemark/internal/disk"
@@ -36,6 +37,15 @@ var zeros [zeroChunk]byte
 // have grown by zeros, and nothing else changed.
 func (s *space) reserve(from, to int64) error {
 	defer func() { s.size.Store(s.reserved) }()
+	if to > s.reserved { // what was cut off must not be written over
+		info, err := s.file.Stat()
+		if err != nil {
+			return err
+		}
+		if info.Size < s.reserved {
+			return fmt.Errorf("%w: it has %d bytes of %d", ErrReplaced, info.Size, s.reserved)
+		}
+	}
 	if to-from > zeroMost {
 		return s.allocate(from, to)
 	}

@@ -91,7 +91,7 @@ func (v *verifier) resumeBehind(f *fault) (point, error) {
 // resumeAtPage looks for a later page whose header names a group that has at
 // least a header. Group headers that it names and that do not hold are reported.
 func (v *verifier) resumeAtPage(probe *walker) (point, error) {
-	for page := v.geo.PageStart(v.walk.at.end) + v.geo.PageSize(); page < v.proven; page += v.geo.PageSize() {
+	for page := v.geo.PageStart(v.walk.at.end) + v.geo.PageSize(); page < min(v.proven, v.size); page += v.geo.PageSize() {
 		b, err := probe.win.read(page, frame.PageHeaderSize)
 		if err != nil {
 			return point{}, err

@@ -178,7 +178,7 @@ func (v *verifier) walkOn() (*fault, error) {
 // passed takes note of a valid group.
 func (v *verifier) passed(p *passed) error {
 	if p.badPage != 0 {
-		v.bad = append(v.bad, badAt{badPage{p.badPage, p.before}, p.end, v.counts})
+		v.bad = append(v.bad, badAt{badPage{off: p.badPage, before: p.before}, p.end, v.counts})
 	}
 	v.epoch = max(v.epoch, p.Epoch)
 	v.counts.add(p)
