@@ -77,7 +77,10 @@ func (l *Log) leftBelow() (bool, error) {
 func (l *Log) leftBetween(from, to int64) (bool, error) {
 	page := l.geo.PageSize()
 	step := max((to-from)/leftLooks/page*page, page)
-	look := min(page, frame.MinPageSize) // of a large page the beginning
+	look := min(page, frame.MinPageSize)
+	if step > page { // a sample: where a page is there, its header is
+		look = frame.PageHeaderSize
+	}
 	for off := from; off < to; off += step {
 		if any, err := l.holds(off, off+look); any || err != nil {
 			return any, err
