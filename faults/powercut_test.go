@@ -211,7 +211,7 @@ func (c *cuts) try(seed int) error {
 	err := c.fs.Mount(filepath.Join(c.fuse, "crash"), c.image)
 	if err == nil {
 		err = c.look(promised(c.moments, cut))
-		err = errors.Join(err, unix.Unmount(c.image, 0))
+		err = errors.Join(err, lab.TryUnmount(c.image))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: cut after record %d of %d, seed %d, %s: %w\nunflushed: %s",

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -127,7 +128,24 @@ func UnmountAfter(t testing.TB, dir string) {
 // Unmount unmounts dir; nothing may be open in it.
 func Unmount(t testing.TB, dir string) {
 	t.Helper()
-	if err := unix.Unmount(dir, 0); err != nil {
-		t.Fatalf("unmount %s: %v", dir, err)
+	if err := TryUnmount(dir); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// TryUnmount is Unmount with an error. Another test that starts a process at
+// the same time holds for a moment, between its fork and its exec, what this
+// process had open; so busy means not yet.
+func TryUnmount(dir string) error {
+	var err error
+	for range 200 {
+		if err = unix.Unmount(dir, 0); !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	if err != nil {
+		return fmt.Errorf("unmount %s: %w", dir, err)
+	}
+	return nil
 }
