@@ -21,9 +21,9 @@ func newCompact(a *app) *cobra.Command {
 retention dropped, and without checkpoints and pieces of the index that nothing
 needs any more. The log has the same ID, revisions and digests; offsets change.
 
-Nobody may write the log meanwhile. Readers go over to the new file by themselves
-and lose nothing. A crash leaves the old file or the new one, whole. There must
-be room for both.`,
+Nobody may write the log meanwhile. Readers go over to the new file by
+themselves and lose nothing. A crash leaves the old file or the new one, whole.
+There must be room for both.`,
 		Example: `  tidemark compact run.log
   tidemark compact run.log --json`,
 		Args: oneLog,

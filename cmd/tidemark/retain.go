@@ -20,15 +20,16 @@ func newRetain(a *app) *cobra.Command {
 		Short:   "Drop the oldest commits and free their space",
 		GroupID: groupWrite,
 		Long: `Drop the commits before a revision, which becomes the oldest one left, and give
-the space of their pages back to the file system. Offsets and revisions stay; the
-size of the file stays, too, with a hole in it. Keys of dropped commits are still
-known as dropped. A log that has a state of its host keeps the commits behind it.
+the space of their pages back to the file system. Offsets and revisions stay,
+and so does the size of the file, with a hole in it. Keys of dropped commits are
+still known as dropped. A log that has a state of its host keeps the commits
+behind it.
 
 It is there when the verb ends: a crash before that leaves all commits, or the
 rest is done when the log is next opened for writing. A file system that cannot
 free the inside of a file is refused: see 'compact'.`,
-		Example: `  tidemark retain run.log --from 1000
-  tidemark retain run.log --from 1000 --json`,
+		Example: `  tidemark retain run.log --from 2
+  tidemark retain run.log --from 2 --json`,
 		Args: oneLog,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !from.set {
