@@ -57,14 +57,15 @@ func TestFloor_Golden_L7(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "### Floor, 64 bytes")
 	section, _, _ = strings.Cut(section, "\n#")
 	b, at := sampleFloor().Encode(), 0
-	out := "# retention floor\n"
+	var out strings.Builder
+	out.WriteString("# retention floor\n")
 	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \| (.+) \|$`).FindAllStringSubmatch(section, -1) {
 		off, _ := strconv.Atoi(m[1])
 		size, _ := strconv.Atoi(m[2])
 		if off != at || at+size > len(b) {
 			t.Fatalf("FORMAT.md: a gap before %q", m[0])
 		}
-		out += fmt.Sprintf("%5d: %s # %s\n", off, hex.EncodeToString(b[off:off+size]), m[3])
+		out.WriteString(fmt.Sprintf("%5d: %s # %s\n", off, hex.EncodeToString(b[off:off+size]), m[3]))
 		at += size
 	}
 	if at != len(b) {
@@ -72,11 +73,11 @@ func TestFloor_Golden_L7(t *testing.T) {
 	}
 	const path = "testdata/floor.hex"
 	if *update {
-		if err := os.WriteFile(path, []byte(out), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(out.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want, err := os.ReadFile(path); err != nil || string(want) != out {
-		t.Errorf("%v\n%s", err, out)
+	if want, err := os.ReadFile(path); err != nil || string(want) != out.String() {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }

@@ -36,7 +36,7 @@ func loadHex(t testing.TB, name string) []byte {
 		if n, err := strconv.ParseInt(strings.TrimSpace(off), 10, 64); err != nil || n != int64(len(out)) {
 			t.Fatalf("%s: line %q is not at %d", name, line, len(out))
 		}
-		for _, tok := range strings.Fields(tokens) {
+		for tok := range strings.FieldsSeq(tokens) {
 			digits, times, many := strings.Cut(tok, "*")
 			b, err := hex.DecodeString(digits)
 			n := 1

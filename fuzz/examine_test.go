@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/pagelog"
@@ -39,14 +40,14 @@ func read(seq iter.Seq2[*pagelog.Group, error]) (commits []commit, err error) {
 		if err != nil {
 			return commits, err
 		}
-		text := ""
+		var text strings.Builder
 		for r, err := range g.Records() {
 			if err != nil {
 				return commits, err
 			}
-			text += string(r.Data) + "|"
+			text.WriteString(string(r.Data) + "|")
 		}
-		commits = append(commits, commit{g.Revision, uint64(g.Digest), text})
+		commits = append(commits, commit{g.Revision, uint64(g.Digest), text.String()})
 	}
 	return commits, nil
 }

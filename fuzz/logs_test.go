@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -179,11 +180,11 @@ func describe(name string, b []byte) *original {
 		last = h.Revision
 		o.floor = max(o.floor, h.DurableEnd)
 		if !h.Derived() {
-			text := ""
+			var text strings.Builder
 			for r := range frame.Records(body) {
-				text += string(r.Data) + "|"
+				text.WriteString(string(r.Data) + "|")
 			}
-			o.commits = append(o.commits, commit{h.Revision, h.Digest, text})
+			o.commits = append(o.commits, commit{h.Revision, h.Digest, text.String()})
 		}
 	}
 	for page := o.geo.HeaderArea(); page < end; page += o.geo.PageSize() {

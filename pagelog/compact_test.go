@@ -343,8 +343,7 @@ func TestCompact_FollowersOfARealFile(t *testing.T) {
 	}
 	closeLog(t, l)
 	const rounds, per = 6, 25
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := t.Context()
 	done := make(chan error, 3)
 	for i := range cap(done) {
 		r, err := OpenReader(path, ReaderOptions{Durable: i == 0})

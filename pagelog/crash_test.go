@@ -126,7 +126,7 @@ func (c *crash) run() error {
 	v.fs.Capacity = 1 << 40
 	v.fs.Before(v.point)
 	v.start()
-	for _, w := range strings.Fields(c.workload) {
+	for w := range strings.FieldsSeq(c.workload) {
 		if c.err != nil {
 			break
 		}

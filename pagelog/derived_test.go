@@ -95,12 +95,12 @@ func TestL36_CheckpointsAreNoPartOfHistory(t *testing.T) {
 	for _, every := range []int64{-1, 0, 1, 500, 5000} {
 		s := newSim(t)
 		l := s.create(small, Options{CheckpointEvery: every})
-		text := ""
+		var text strings.Builder
 		for i := range 30 {
-			text += fmt.Sprint(commit(t, l, payload(i, i*53)).Digest)
+			text.WriteString(fmt.Sprint(commit(t, l, payload(i, i*53)).Digest))
 		}
-		digests = append(digests, text)
-		if digests[0] != text {
+		digests = append(digests, text.String())
+		if digests[0] != text.String() {
 			t.Fatalf("a checkpoint every %d bytes gives other digests", every)
 		}
 	}

@@ -1,7 +1,6 @@
 package pagelog
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 )
@@ -19,8 +18,7 @@ func TestFollow_SeesEveryCommitOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 300
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := t.Context()
 	done := make(chan error, 1)
 	go func() {
 		want := uint64(1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,15 +40,15 @@ type machine struct {
 
 func (m *machine) batch(t *rapid.T) (*Batch, string) {
 	var b Batch
-	text := ""
+	var text strings.Builder
 	for range rapid.IntRange(1, 3).Draw(t, "records") {
 		m.serial++
 		p := payload(m.serial, rapid.SampledFrom([]int{0, 1, 20, 368, 376, 377, 3952, 3960, 3961, 9000}).Draw(t, "size"))
 		b.Append(p)
-		text += string(p) + "|"
+		text.WriteString(string(p) + "|")
 	}
 	b.CompleteOnly = rapid.Bool().Draw(t, "complete-only")
-	return &b, text
+	return &b, text.String()
 }
 
 // outcome takes in how a commit ended, n-th from the end of those handed over.
@@ -121,7 +122,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 				return
 			}
 			rev := uint64(rapid.IntRange(1, len(m.commits)).Draw(t, "revision"))
-			if err := m.l.Checkpoint(ctx0, rev, []byte(fmt.Sprint(rev))); err != nil {
+			if err := m.l.Checkpoint(ctx0, rev, fmt.Append(nil, rev)); err != nil {
 				m.Fatalf("checkpoint: %v", err)
 			}
 			m.promise(len(m.commits))

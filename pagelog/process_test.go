@@ -324,7 +324,7 @@ func TestL12_SystemCallsOfACommit(t *testing.T) {
 		t.Fatal("no marks in the trace")
 	}
 	counts := map[string]int{}
-	order := ""
+	var order strings.Builder
 	for _, m := range regexp.MustCompile(`(?m)^\d+ +(?:<\.\.\. )?(\w+)(\(| resumed)`).FindAllStringSubmatch(steady, -1) {
 		if m[2] != "(" {
 			continue
@@ -332,13 +332,13 @@ func TestL12_SystemCallsOfACommit(t *testing.T) {
 		counts[m[1]]++
 		switch m[1] {
 		case "pwrite64":
-			order += "w"
+			order.WriteString("w")
 		case "fdatasync":
-			order += "s"
+			order.WriteString("s")
 		}
 	}
-	if order != strings.Repeat("ws", 50) {
-		t.Fatalf("50 commits made %q: %v", order, counts)
+	if order.String() != strings.Repeat("ws", 50) {
+		t.Fatalf("50 commits made %q: %v", order.String(), counts)
 	}
 	for call, n := range counts {
 		switch call {

@@ -31,11 +31,12 @@ func commitsOf(t testing.TB, b []byte, derived bool) []string {
 		if p.Derived() && !derived {
 			return nil
 		}
-		line := fmt.Sprintf("%v %d %x %d %d", p.Derived(), p.Revision, p.Digest, p.Epoch, p.Time)
+		var line strings.Builder
+		line.WriteString(fmt.Sprintf("%v %d %x %d %d", p.Derived(), p.Revision, p.Digest, p.Epoch, p.Time))
 		for r := range frame.Records(p.body) {
-			line += fmt.Sprintf(" %d/%d/%d/%x", r.Kind, r.Flags, r.Raw, r.Data)
+			line.WriteString(fmt.Sprintf(" %d/%d/%d/%x", r.Kind, r.Flags, r.Raw, r.Data))
 		}
-		list = append(list, line)
+		list = append(list, line.String())
 		return nil
 	}
 	if _, err := verifyFile(context.Background(), &memFile{b: b}, VerifyOptions{}, plan{workers: 1, stretch: 4096, visit: visit}); err != nil {
@@ -131,7 +132,8 @@ func checkSalvaged(t *testing.T, made []byte, report SalvageReport, data []craft
 			return nil
 		}
 		g := data[old[p.Revision]-1]
-		line := fmt.Sprintf("false %d %x %d %d", g.Revision, g.Digest, g.Epoch, g.Time)
+		var line strings.Builder
+		line.WriteString(fmt.Sprintf("false %d %x %d %d", g.Revision, g.Digest, g.Epoch, g.Time))
 		index := uint32(0)
 		for r := range frame.Records(p.body) {
 			s, err := DecodeSalvaged(r.Data)
@@ -143,10 +145,10 @@ func checkSalvaged(t *testing.T, made []byte, report SalvageReport, data []craft
 			if err != nil {
 				t.Error(err)
 			}
-			line += fmt.Sprintf(" %d/%d/%d/%x", was.Kind, was.Flags, was.Raw, was.Data)
+			line.WriteString(fmt.Sprintf(" %d/%d/%d/%x", was.Kind, was.Flags, was.Raw, was.Data))
 			index++
 		}
-		if line != whole[g.Revision-1] {
+		if line.String() != whole[g.Revision-1] {
 			t.Errorf("revision %d is not what it was", g.Revision)
 		}
 		return nil

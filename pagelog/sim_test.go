@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -192,14 +193,14 @@ func contents(r *Reader, after uint64) (commits []string, err error) {
 		if err != nil {
 			return commits, err
 		}
-		text := ""
+		var text strings.Builder
 		for rec, err := range g.Records() {
 			if err != nil {
 				return commits, err
 			}
-			text += string(rec.Data) + "|"
+			text.WriteString(string(rec.Data) + "|")
 		}
-		commits = append(commits, text)
+		commits = append(commits, text.String())
 		after++
 		if g.Revision != after {
 			return commits, errors.New("revisions are not dense")

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/frame"
@@ -33,19 +34,19 @@ func long(groups int) *crafted {
 
 // intact lists the revisions of the intact ranges.
 func (r *VerifyReport) intact() string {
-	var text string
+	var text strings.Builder
 	for _, i := range r.Intact {
-		text += fmt.Sprintf("%d-%d ", i.First, i.Last)
+		text.WriteString(fmt.Sprintf("%d-%d ", i.First, i.Last))
 	}
-	return text
+	return text.String()
 }
 
 func (r *VerifyReport) classes() string {
-	var text string
+	var text strings.Builder
 	for _, f := range r.Findings {
-		text += f.Class + ":" + f.Structure + " "
+		text.WriteString(f.Class + ":" + f.Structure + " ")
 	}
-	return text
+	return text.String()
 }
 
 func TestVerify_C11_NamesEveryLaterDamage(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/frame"
@@ -272,12 +273,13 @@ func recovered(b []byte) string {
 }
 
 func (r *VerifyReport) describe() string {
-	text := fmt.Sprintf("head %d end %d durable %d groups %d", r.Head, r.End, r.Durable, r.Groups)
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("head %d end %d durable %d groups %d", r.Head, r.End, r.Durable, r.Groups))
 	for _, f := range r.Findings {
-		text += fmt.Sprintf("\n  %+v", f)
+		text.WriteString(fmt.Sprintf("\n  %+v", f))
 	}
 	for _, i := range r.Intact {
-		text += fmt.Sprintf("\n  intact %+v", i)
+		text.WriteString(fmt.Sprintf("\n  intact %+v", i))
 	}
-	return text
+	return text.String()
 }

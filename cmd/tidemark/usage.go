@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -122,11 +123,9 @@ func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
 
 // Set takes one of the words.
 func (c *choice) Set(s string) error {
-	for _, a := range c.allowed {
-		if s == a {
-			c.value = s
-			return nil
-		}
+	if slices.Contains(c.allowed, s) {
+		c.value = s
+		return nil
 	}
 	return fmt.Errorf("%q is none of %s%s", s, strings.Join(c.allowed, ", "), didYouMean(s, "", c.allowed))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -112,35 +113,35 @@ func TestImages_AgreeWithNaiveModel(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		s, m := New(), newNaive()
 		f := create(t, s, "f", nil)
-		history := ""
+		var history strings.Builder
 		for step := 0; step < 15 && len(m.atoms) < 8; step++ {
 			off := rng.IntN(naiveSectors*SectorSize - 1)
 			n := 1 + rng.IntN(min(2*SectorSize, naiveSectors*SectorSize-off))
 			switch op := rng.IntN(8); op {
 			case 0, 1, 2, 3:
-				history += fmt.Sprintf("write %c [%d, %d)\n", 'a'+step, off, off+n)
+				history.WriteString(fmt.Sprintf("write %c [%d, %d)\n", 'a'+step, off, off+n))
 				write(t, f, byte('a'+step), int64(off), int64(n))
 				m.write(byte('a'+step), off, n)
 			case 4:
-				history += fmt.Sprintf("truncate %d\n", off)
+				history.WriteString(fmt.Sprintf("truncate %d\n", off))
 				need(t, f.Truncate(int64(off)))
 				m.truncate(off)
 			case 5:
-				history += "failing sync\n"
+				history.WriteString("failing sync\n")
 				s.Inject(Fault{Kind: OpSync})
 				_ = f.Sync()
 				m.sync(false)
 			default:
-				history += "sync\n"
+				history.WriteString("sync\n")
 				need(t, f.Sync())
 				m.sync(true)
 			}
 			if live, _ := s.ReadFile("f"); string(live) != string(m.live[:m.size]) {
-				t.Fatalf("seed %d: the running systems differ after\n%s", seed, history)
+				t.Fatalf("seed %d: the running systems differ after\n%s", seed, history.String())
 			}
 		}
 		if got, want := imageContents(t, s), m.images(); !slices.Equal(got, want) {
-			t.Fatalf("seed %d: %d images, the naive model has %d, after\n%s", seed, len(got), len(want), history)
+			t.Fatalf("seed %d: %d images, the naive model has %d, after\n%s", seed, len(got), len(want), history.String())
 		}
 	}
 }

@@ -3,6 +3,7 @@ package simdisk
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/internal/disk"
@@ -74,13 +75,13 @@ func listings(t testing.TB, s *FS, opts ImageOptions) []string {
 	s.EachImage(opts, func(img *FS) bool {
 		names, err := img.Dir().Names()
 		need(t, err)
-		text := ""
+		var text strings.Builder
 		for _, name := range names {
 			b, err := img.ReadFile(name)
 			need(t, err)
-			text += name + "=" + string(b) + " "
+			text.WriteString(name + "=" + string(b) + " ")
 		}
-		list = append(list, text)
+		list = append(list, text.String())
 		return true
 	})
 	slices.Sort(list)
