@@ -534,7 +534,7 @@ func TestHostile_IndexAllocatesWhatACheckpointClaims(t *testing.T) {
 	s.put(raw)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	l = s.open(Options{})
+	_ = s.open(Options{})
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
 		t.Errorf("opening a file of %d KiB allocated %d MiB", len(raw)>>10, n>>20)
