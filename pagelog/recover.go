@@ -336,7 +336,11 @@ func (r *recovery) settle(slots *slots) error {
 }
 
 // rewrite writes b at off in pieces, so that the page cache keeps small folios.
+// The cached pages are dropped first: see disk.DropCache.
 func rewrite(f disk.File, b []byte, off int64) error {
+	if err := disk.DropCache(f); err != nil {
+		return err
+	}
 	for len(b) > 0 {
 		n := min(len(b), zeroChunk)
 		if _, err := f.WriteAt(b[:n], off); err != nil {

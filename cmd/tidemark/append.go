@@ -73,7 +73,10 @@ func appendLines(cmd *cobra.Command, a *app, path string, o *appendFlags) error 
 	if err != nil {
 		return err
 	}
-	err = newAppender(cmd, log, o).run()
+	lines, err := newAppender(cmd, log, o)
+	if err == nil {
+		err = lines.run()
+	}
 	closed := log.Close()
 	told := errors.Is(err, pagelog.ErrUncertain) || errors.Is(err, pagelog.ErrPoisoned)
 	if closed != nil && !told { // a poisoned log says so again
@@ -117,13 +120,15 @@ type appender struct {
 	busy sync.Mutex
 }
 
-func newAppender(cmd *cobra.Command, log *pagelog.Log, o *appendFlags) *appender {
+func newAppender(cmd *cobra.Command, log *pagelog.Log, o *appendFlags) (*appender, error) {
+	info, err := log.Info()
+	if err != nil {
+		return nil, err
+	}
 	a := &appender{log: log, group: int(o.group.n), head: log.Head().Revision}
 	a.batch.CompleteOnly = o.sync.value == "complete"
-	limit := int64(frame.MaxRecordBytes)
-	if info, err := log.Info(); err == nil {
-		limit, a.limit = info.MaxRecord, info.MaxGroup+frame.GroupHeaderSize
-	}
+	limit := info.MaxRecord
+	a.limit = info.MaxGroup + frame.GroupHeaderSize
 	if o.json {
 		a.parse = parsePayload
 		limit = jsonLineLimit(limit)
@@ -132,7 +137,7 @@ func newAppender(cmd *cobra.Command, log *pagelog.Log, o *appendFlags) *appender
 		a.acks = cmd.OutOrStdout()
 	}
 	a.in = newLines(cmd.InOrStdin(), limit)
-	return a
+	return a, nil
 }
 
 // run appends until the input ends or a signal asks to stop.
