@@ -117,6 +117,7 @@ func (l *Log) addCheckpoint(c *checkpoints, head point, b *blob, now int64) poin
 	}
 	c.over = c.over || int64(len(body)) > l.geo.MaxBody()
 	h := derivedHeader(head, body, count, now)
+	head.last = last{start, h.Digest}
 	head.end = l.builder.Add(&h, body)
 	c.adopt(&cp, start, head.end, &h)
 	c.made = append(c.made, c.last)

@@ -3,6 +3,7 @@ package pagelog
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -225,7 +226,7 @@ func (l *Log) put(batch []*Ticket, head point, durableEnd int64) (next point, ch
 	if !slices.ContainsFunc(batch, (*Ticket).completeOnly) {
 		return next, checks, nil, nil // the sync's acknowledgement asks
 	}
-	return next, checks, nil, l.attached(l.space.reserved)
+	return next, checks, nil, l.attached(l.space.reserved, head.last, next.last, l.readback.writing[:])
 }
 
 // prepare lays the groups of batch out and sees to it that there is room for
@@ -294,13 +295,17 @@ func (l *Log) add(head *point, t *Ticket, now int64) point {
 		Prev: head.digest, Epoch: head.epoch, Time: now,
 	}
 	h.Digest = h.ChainDigest(t.body)
+	start := l.geo.Start(head.end)
 	end := l.builder.Add(&h, t.body)
-	return point{end: end, rev: h.Revision, digest: h.Digest, epoch: h.Epoch}
+	return point{end: end, rev: h.Revision, digest: h.Digest, epoch: h.Epoch, last: last{start, h.Digest}}
 }
 
 // attached reports ErrReplaced if the file is no longer the one its name leads
-// to, or lost bytes below size. It comes before every acknowledgement.
-func (l *Log) attached(size int64) error {
+// to, lost bytes below size, or no longer holds what it must: the newest group,
+// and the one before what is about to be acknowledged, by whose digest all
+// history before it is meant. It comes before every acknowledgement. buf is for
+// one group header.
+func (l *Log) attached(size int64, before, newest last, buf []byte) error {
 	info, err := l.file.Stat()
 	if err != nil {
 		return err
@@ -315,7 +320,39 @@ func (l *Log) attached(size int64) error {
 	case info.Size < size:
 		return fmt.Errorf("%w: it has %d bytes of %d", ErrReplaced, info.Size, size)
 	}
+	if err := l.stillHolds(before, buf); err != nil || newest == before {
+		return err
+	}
+	return l.stillHolds(newest, buf)
+}
+
+// stillHolds reports ErrReplaced if the file lacks a group that this writer wrote or
+// recovered. If none is known, its identity must be the log's.
+func (l *Log) stillHolds(g last, buf []byte) error {
+	if g.start == 0 {
+		return l.stillIs()
+	}
+	if _, err := l.file.ReadAt(buf, g.start); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if h, err := l.geo.DecodeGroup(buf, g.start); err != nil || h.Digest != g.digest {
+		return fmt.Errorf("%w: other bytes were copied over its commit at offset %d", ErrReplaced, g.start)
+	}
 	return nil
+}
+
+// stillIs reports ErrReplaced if neither copy of the identity is the log's.
+func (l *Log) stillIs() error {
+	buf := make([]byte, frame.IdentitySize)
+	for _, off := range [2]int64{frame.IdentityOffset, frame.IdentityCopyOffset} {
+		if _, err := l.file.ReadAt(buf, off); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if id, err := frame.DecodeIdentity(buf); err == nil && id.LogID == l.id.LogID && id.Salt == l.id.Salt {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: another file was copied over it", ErrReplaced)
 }
 
 // written adopts a write that returned. mu is held.
@@ -343,14 +380,14 @@ func (l *Log) written(batch []*Ticket, next point) {
 
 // sync makes durable what is written now. mu is held on entry and return.
 func (l *Log) sync() {
-	target := l.head
+	target, before := l.head, l.durable
 	began := l.stats.begin()
 	l.syncing, l.want = true, false
 	size := l.space.size.Load()
 	l.mu.Unlock()
 	err := l.file.Sync()
 	if err == nil {
-		err = l.attached(size)
+		err = l.attached(size, before.last, target.last, l.readback.syncing[:])
 	}
 	l.mu.Lock()
 	if err != nil {

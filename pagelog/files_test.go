@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -94,7 +95,7 @@ func TestL12_WritesAndSyncsOfACommit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if w, s, r := count.writes.Load()-writes, count.syncs.Load()-syncs, count.reads.Load()-reads; w != 50 || s != 50 || r != 0 {
+	if w, s, r := count.writes.Load()-writes, count.syncs.Load()-syncs, count.reads.Load()-reads; w != 50 || s != 50 || r != 100 { // the last group, and the one before it, are looked at again (L20)
 		t.Fatalf("50 commits made %d writes, %d syncs, %d reads", w, s, r)
 	}
 	closeLog(t, l)
@@ -250,6 +251,127 @@ func TestL20_ReplacedUnderTheWriter(t *testing.T) {
 			})
 		}
 	}
+}
+
+// L20, C37: a backup of at least the same length, copied over the file in
+// place, takes acknowledged commits with it and leaves name, inode and size as
+// they were. The next commit is not acknowledged: by what the file holds where
+// the last commit was.
+func TestL20_BackupCopiedInPlace_C37(t *testing.T) {
+	overwrite := func(t *testing.T, path string, data []byte) {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteAt(data, 0)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(t *testing.T, path string) []byte {
+		t.Helper()
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	check := func(t *testing.T, l *Log, completeOnly bool) {
+		t.Helper()
+		b := batchOf([]byte("never acknowledged"))
+		b.CompleteOnly = completeOnly
+		if c, err := l.Commit(ctx0, b); !errors.Is(err, ErrReplaced) || !errors.Is(err, ErrUncertain) {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		if _, err := l.Commit(ctx0, b); !errors.Is(err, ErrPoisoned) {
+			t.Fatal(err)
+		}
+	}
+	for _, completeOnly := range []bool{false, true} {
+		for name, commits := range map[string]struct{ before, after int }{
+			"one commit ago":   {5, 1},
+			"many commits ago": {5, 50},
+			"before the first": {0, 1},
+		} {
+			t.Run(fmt.Sprintf("%s, complete-only %v", name, completeOnly), func(t *testing.T) {
+				l, path := onDisk(t, small, Options{})
+				for i := range commits.before {
+					commit(t, l, payload(i, 300))
+				}
+				backup := read(t, path)
+				for i := range commits.after {
+					commit(t, l, payload(i, 300))
+				}
+				if grown := len(read(t, path)) - len(backup); grown > 0 {
+					backup = append(backup, make([]byte, grown)...)
+				}
+				overwrite(t, path, backup)
+				check(t, l, completeOnly)
+			})
+		}
+		t.Run(fmt.Sprintf("after opening, complete-only %v", completeOnly), func(t *testing.T) {
+			l, path := onDisk(t, small, Options{})
+			commit(t, l, payload(1, 300))
+			backup := read(t, path)
+			commit(t, l, payload(2, 300))
+			closeLog(t, l)
+			l, err := Open(path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			overwrite(t, path, append(backup, make([]byte, 1<<16)...))
+			check(t, l, completeOnly)
+		})
+		t.Run(fmt.Sprintf("another log over an empty one, complete-only %v", completeOnly), func(t *testing.T) {
+			l, path := onDisk(t, small, Options{})
+			other, from := onDisk(t, small, Options{})
+			for i := range 20 {
+				commit(t, other, payload(i, 300))
+			}
+			overwrite(t, path, read(t, from))
+			check(t, l, completeOnly)
+		})
+	}
+
+	// While the commit is under way: the write is gone before the sync returns.
+	t.Run("between write and acknowledgement", func(t *testing.T) {
+		l, path := onDisk(t, small, Options{})
+		commit(t, l, payload(1, 300))
+		backup := read(t, path)
+		l.file = afterSync{l.file, func() { overwrite(t, path, backup) }}
+		check(t, l, false)
+	})
+	// No commit is lost, but somebody cut the file, and may go on.
+	t.Run("only zeros ahead are cut off", func(t *testing.T) {
+		l, path := onDisk(t, small, Options{})
+		commit(t, l, payload(1, 300))
+		if err := os.Truncate(path, int64(len(read(t, path)))-4096); err != nil {
+			t.Fatal(err)
+		}
+		check(t, l, false)
+	})
+	// The same bytes again are the same history: nothing is lost, nothing said.
+	t.Run("its own bytes", func(t *testing.T) {
+		l, path := onDisk(t, small, Options{})
+		commit(t, l, payload(1, 300))
+		overwrite(t, path, read(t, path))
+		commit(t, l, payload(2, 300))
+	})
+}
+
+// afterSync is a file with something that happens between a sync and what
+// follows it.
+type afterSync struct {
+	disk.File
+	do func()
+}
+
+func (f afterSync) Sync() error {
+	err := f.File.Sync()
+	f.do()
+	return err
 }
 
 // L21: a prepared batch is committed without allocating.

@@ -149,6 +149,7 @@ func (l *Log) placeIn(head *point, now int64) placer {
 // addDerived lays out a derived group behind head.
 func (l *Log) addDerived(head point, body []byte, count uint32, now int64) point {
 	h := derivedHeader(head, body, count, now)
+	head.last = last{l.geo.Start(head.end), h.Digest}
 	head.end = l.builder.Add(&h, body)
 	return head
 }

@@ -15,6 +15,15 @@ type point struct {
 	rev    uint64 // of the last data group
 	digest uint64 // of the last data group
 	epoch  uint64 // of the last group of any kind
+	last   last
+}
+
+// last names the last group before a point by what its header says, so that a
+// writer can see whether the file still holds it. Zero: not known, or there is
+// none.
+type last struct {
+	start  int64
+	digest uint64
 }
 
 // Why no group follows a point, besides the sentinels of package frame.
@@ -128,7 +137,7 @@ func (w *walker) pass(p *passed) error {
 	}
 	p.body = body
 	w.cur = *p
-	w.at.end, w.at.epoch = p.end, p.Epoch
+	w.at.end, w.at.epoch, w.at.last = p.end, p.Epoch, last{p.start, p.Digest}
 	if !p.Derived() {
 		w.at.rev, w.at.digest = p.Revision, p.Digest
 	}

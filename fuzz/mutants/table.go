@@ -10,8 +10,8 @@ var named = []mutant{
 	// The write path: when bytes are written, and when that is acknowledged.
 	{
 		name: "commit: drop the sync", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestC23_WriteThenSyncThenAcknowledge$",
-		old: "err := l.file.Sync()\n\tif err == nil {\n\t\terr = l.attached(size)",
-		new: "err := error(nil)\n\tif err == nil {\n\t\terr = l.attached(size)",
+		old: "err := l.file.Sync()\n\tif err == nil {\n\t\terr = l.attached(size",
+		new: "err := error(nil)\n\tif err == nil {\n\t\terr = l.attached(size",
 	},
 	{
 		name: "commit: acknowledge before the sync", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestC23_WriteThenSyncThenAcknowledge$",
@@ -60,18 +60,26 @@ var named = []mutant{
 	},
 	{
 		name: "commit: skip the attached check after the sync", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL20_ReplacedUnderTheWriter$",
-		old: "err = l.attached(size)", new: "_ = size",
+		old: "err = l.attached(size, before.last, target.last, l.readback.syncing[:])", new: "_, _ = size, before",
+	},
+	{
+		name: "commit: do not look at the commit before again", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL20_BackupCopiedInPlace_C37$",
+		old: "if err := l.stillHolds(before, buf); err != nil || newest == before {\n\t\treturn err\n\t}", new: "",
+	},
+	{
+		name: "commit: do not look at the newest commit again", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL20_BackupCopiedInPlace_C37$",
+		old: "return l.stillHolds(newest, buf)", new: "return nil",
 	},
 	{
 		name: "commit: skip the attached check of complete-only commits", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL20_ReplacedUnderTheWriter$",
-		old: "return next, checks, nil, l.attached(l.space.reserved)", new: "return next, checks, nil, nil",
+		old: "return next, checks, nil, l.attached(l.space.reserved, head.last, next.last, l.readback.writing[:])", new: "return next, checks, nil, nil",
 	},
 	{
 		name: "commit: believe the name without asking", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL20_ReplacedUnderTheWriter$",
 		old: "case info.Links == 0 || !named:", new: "case info.Links == 0 || !named && false:",
 	},
 	{
-		name: "commit: do not notice that the file shrank", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL20_ReplacedUnderTheWriter$",
+		name: "commit: do not notice that the file shrank", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL20_BackupCopiedInPlace_C37$",
 		old: "case info.Size < size:", new: "case false:",
 	},
 	{
