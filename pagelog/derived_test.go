@@ -33,11 +33,10 @@ func checkpointed(t testing.TB) (*sim, []string) {
 	return s, want
 }
 
-// L35, C44, L26: damage to the records of a derived group, at any byte, changes
-// no content, for the writer, for readers, forward, backward and by revision;
-// and the log goes on, for good. Where its header is damaged nobody can tell that
-// it was no commit: then the rest of its page is corrupt, unless it ends the log
-// or its page.
+// L35, C44, L26: damage to a derived group, at any byte, changes no content, for
+// the writer, for readers, forward, backward and by revision; and the log goes
+// on, for good: that no commit was there is said by the next group, which
+// carries on revision and chain.
 func TestL35_DamagedCheckpointsChangeNoContent(t *testing.T) {
 	s, want := checkpointed(t)
 	list := s.groups()
@@ -47,7 +46,7 @@ func TestL35_DamagedCheckpointsChangeNoContent(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		step = 101
 	}
-	derived, refused := 0, 0
+	derived := 0
 	for _, g := range list {
 		if !g.Derived() {
 			continue
@@ -60,11 +59,6 @@ func TestL35_DamagedCheckpointsChangeNoContent(t *testing.T) {
 			where := fmt.Sprintf("derived group [%d, %d) behind revision %d, byte %d", g.start, g.end, g.Revision, off)
 			r := s.reader(ReaderOptions{})
 			got, err := contents(r, 0)
-			if off < g.start+frame.GroupHeaderSize && errors.Is(err, ErrCorrupt) && len(got) == int(g.Revision) {
-				s.refused(Options{}, ErrCorrupt)
-				refused++
-				continue
-			}
 			if err != nil || len(got) != len(want) {
 				t.Fatalf("%s: a reader got %d commits, %v", where, len(got), err)
 			}
@@ -76,7 +70,11 @@ func TestL35_DamagedCheckpointsChangeNoContent(t *testing.T) {
 			readEveryWay(t, l.Reader, want)
 			commit(t, l, payload(99, 700))
 			commit(t, l, payload(98, 20))
-			closeLog(t, l)
+			if off%2 == 0 {
+				s.fs.Kill() // no slot says what closing would
+			} else {
+				closeLog(t, l)
+			}
 			l = s.open(Options{})
 			if got, err := contents(l.Reader, 0); err != nil || len(got) != len(want)+2 {
 				t.Fatalf("%s, later: %d commits, %v", where, len(got), err)
@@ -84,8 +82,8 @@ func TestL35_DamagedCheckpointsChangeNoContent(t *testing.T) {
 			closeLog(t, l)
 		}
 	}
-	if derived < 5 || refused == 0 {
-		t.Fatalf("%d derived groups, %d refused", derived, refused)
+	if derived < 5 {
+		t.Fatalf("%d derived groups", derived)
 	}
 }
 

@@ -94,10 +94,11 @@ func (r *Reader) locate(win *window, rev uint64, b *bounds) (int64, error) {
 		return 0, err
 	}
 	for start := from; start < b.stop.end; {
-		h, err := r.groupAt(win, start)
+		at, h, err := r.groupFrom(win, start, b.stop.end)
 		if err != nil {
 			return 0, err
 		}
+		start = at
 		if h.Revision == rev && !h.Derived() {
 			return start, nil
 		}
@@ -230,6 +231,21 @@ func (r *Reader) page(win *window, page int64) (frame.PageHeader, bool, error) {
 	return h, err == nil, nil
 }
 
+// groupFrom returns the header of the group that starts at start; if that is
+// damaged, of the next one below limit that holds: what is sought may lie
+// behind derived bytes that are damaged, and confirms itself.
+func (r *Reader) groupFrom(win *window, start, limit int64) (int64, frame.GroupHeader, error) {
+	h, err := r.groupAt(win, start)
+	if !errors.Is(err, ErrCorrupt) || errors.Is(err, frame.ErrUnsupported) {
+		return start, h, err
+	}
+	off, next, nextErr := nextHeader(win, r.geo, start+8, limit)
+	if off == 0 && nextErr == nil {
+		return start, h, err
+	}
+	return off, next, nextErr
+}
+
 func (r *Reader) groupAt(win *window, start int64) (frame.GroupHeader, error) {
 	b, err := win.read(start, frame.GroupHeaderSize)
 	if err != nil {
@@ -271,10 +287,11 @@ func (r *Reader) startsBefore(rev uint64, reuse []int64, g *Group, b *bounds) (f
 	}
 	starts = reuse[:0]
 	for start < b.stop.end {
-		h, err := r.groupAt(&g.walk.win, start)
+		at, h, err := r.groupFrom(&g.walk.win, start, b.stop.end)
 		if err != nil {
 			return 0, nil, err
 		}
+		start = at
 		if !h.Derived() {
 			if len(starts) == 0 {
 				first = h.Revision

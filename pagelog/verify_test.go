@@ -49,29 +49,10 @@ func (c *crafted) expected(off int64) string {
 		return ClassCorrupt // the page header alone: its group holds
 	case hit.from >= floor:
 		return ClassTorn
-	case hit.Derived() && c.bridges(off, hit, floor):
+	case hit.Derived():
 		return ClassBridged
 	}
 	return ClassCorrupt
-}
-
-// bridges reports whether damage at off to a derived group can be stepped over:
-// its own header holds, or nothing but derived groups lies between it and the
-// first start of a later page, or the floor that a slot names.
-func (c *crafted) bridges(off int64, hit craftedGroup, floor int64) bool {
-	if off < hit.start || off >= hit.start+frame.GroupHeaderSize {
-		return true
-	}
-	for _, g := range c.groups {
-		switch {
-		case g.start < hit.end:
-		case c.geo.Page(g.start) > c.geo.Page(hit.from):
-			return true
-		case !g.Derived() && g.end <= floor:
-			return false
-		}
-	}
-	return true
 }
 
 // TestVerify_L51_EveryBit_C11_C17_C18 flips every bit of small logs of every

@@ -249,8 +249,12 @@ var named = []mutant{
 		old: "at, ok, err := r.confirm(p, begin)", new: "at, ok, err := pointAt(p), true, error(nil)",
 	},
 	{
-		name: "bridge: adopt any later page", file: "pagelog/bridge.go", pkg: "./pagelog", tests: "^TestC4_ZerosAboveAndBelowTheProvenEnd$",
-		old: "if _, ok, err := resumes(w, start, proven, h); ok || err != nil {", new: "if _, _, err := resumes(w, start, proven, h); true {",
+		name: "bridge: adopt any later group", file: "pagelog/bridge.go", pkg: "./pagelog", tests: "^TestC4_ZerosAboveAndBelowTheProvenEnd$",
+		old: "if err := probe.next(); err == nil {", new: "if err := probe.next(); true {",
+	},
+	{
+		name: "bridge: look at later pages only", file: "pagelog/bridge.go", pkg: "./pagelog", tests: "^TestL35_DamagedCheckpointsChangeNoContent$",
+		old: "from := w.geo.Start(w.at.end) + 8", new: "from := w.geo.PageStart(w.at.end) + w.geo.PageSize()",
 	},
 	{
 		name: "bridge: take the end of a slot for its history", file: "pagelog/bridge.go", pkg: "./pagelog", tests: "^TestC14_LastCommitIsNoBridge$",
