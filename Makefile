@@ -5,7 +5,7 @@ BENCH_DIR = $(CURDIR)/bin/bench-data
 GOLDEN = $(shell grep -rl --include='*_test.go' '"update"' . | xargs -n1 dirname | sort -u)
 CRASH  = $(wildcard ./pagelog ./fork ./authority)
 
-.PHONY: check fmt lint test race cross crash mutants mutation fuzz fuzz-short bench bench-quick bench-check bench-self golden demo clean help
+.PHONY: check fmt lint test race cross crash torture mutants mutation fuzz fuzz-short bench bench-quick bench-check bench-self golden demo clean help
 check: fmt lint test cross ## may I push this?
 
 fmt: ## does it look like the rest?
@@ -20,8 +20,10 @@ race: ## does it work when everything happens at once?
 	@go test -race -count=1 $(PKGS)
 cross: ## does it compile where we are not?
 	@GOOS=windows go vet $(PKGS) && GOOS=darwin go vet $(PKGS) && GOARCH=386 go vet $(PKGS)
-crash: ## does it survive every crash we can build?
+crash: ## does it survive every crash we can build? CRASH_MINUTES=10 for the gate
 	@go test -tags=invariants -run='Crash|Recover' -count=1 -timeout=20m $(CRASH)
+torture: ## and as long as you like? make torture MINUTES=600 BITS=16
+	@CRASH_MINUTES=$(or $(MINUTES),60) CRASH_BITS=$(or $(BITS),16) go test -tags=invariants -run='^TestCrash_Gate$$' -count=1 -timeout=0 -v ./pagelog
 mutants: ## does a test notice each bug of a list? A few minutes
 	@go run ./fuzz/mutants $(if $(NAME),-name '$(NAME)')
 mutation: ## and bugs that nobody thought of? make mutation N=300 SEED=1; hours

@@ -31,10 +31,16 @@ func newCrash(workload string) *crash {
 // gate makes the harness as thorough as a release wants it: all disks up to
 // 2^10 of a crash point, crashes in the recovery of one in fifty, and in the
 // recovery after that of one in fifty of those.
+//
+// CRASH_BITS is how many sectors in flight are tried in every subset.
 func (c *crash) gate() {
+	bits, err := strconv.Atoi(os.Getenv("CRASH_BITS"))
+	if err != nil {
+		bits = 10
+	}
 	c.nest = 50
 	c.depths = []simdisk.ImageOptions{
-		{Mode: simdisk.Both, MaxBits: 10, Samples: 200, Garbage: true},
+		{Mode: simdisk.Both, MaxBits: bits, Samples: 200, Garbage: true},
 		{Mode: simdisk.Strict, MaxBits: 6, Samples: 20, Garbage: true},
 		{Mode: simdisk.Strict, MaxBits: 3, Samples: 4, Garbage: true},
 	}
