@@ -226,7 +226,7 @@ func (l *Log) put(batch []*Ticket, head point, durableEnd int64) (next point, ch
 	if !slices.ContainsFunc(batch, (*Ticket).completeOnly) {
 		return next, checks, nil, nil // the sync's acknowledgement asks
 	}
-	return next, checks, nil, l.attached(l.space.reserved, head.last, next.last, l.readback.writing[:])
+	return next, checks, nil, l.attached(l.space.reserved, head.last, next.last, &l.readback.writing)
 }
 
 // prepare lays the groups of batch out and sees to it that there is room for
@@ -303,40 +303,45 @@ func (l *Log) add(head *point, t *Ticket, now int64) point {
 // attached reports ErrReplaced if the file is no longer the one its name leads
 // to, lost bytes below size, or no longer holds what it must: the newest group,
 // and the one before what is about to be acknowledged, by whose digest all
-// history before it is meant. It comes before every acknowledgement. buf is for
-// one group header.
-func (l *Log) attached(size int64, before, newest last, buf []byte) error {
-	info, err := l.file.Stat()
-	if err != nil {
-		return err
-	}
-	named, err := l.file.Named()
-	if err != nil {
-		return err
-	}
+// history before it is meant. It comes before every acknowledgement. buf is the
+// role's own.
+func (l *Log) attached(size int64, before, newest last, buf *readback) error {
+	has, named, err := l.file.Named()
 	switch {
-	case info.Links == 0 || !named:
+	case err != nil:
+		return err
+	case !named:
 		return fmt.Errorf("%w: its name no longer leads to it", ErrReplaced)
-	case info.Size < size:
-		return fmt.Errorf("%w: it has %d bytes of %d", ErrReplaced, info.Size, size)
+	case has < size:
+		return fmt.Errorf("%w: it has %d bytes of %d", ErrReplaced, has, size)
+	case before.start == 0:
+		if err := l.stillIs(); err != nil || newest == before {
+			return err
+		}
+		return l.stillHolds(buf, newest, newest)
+	case newest.start-before.start <= int64(len(buf)-frame.GroupHeaderSize):
+		return l.stillHolds(buf, before, newest) // one read for both
 	}
-	if err := l.stillHolds(before, buf); err != nil || newest == before {
+	if err := l.stillHolds(buf, before, before); err != nil {
 		return err
 	}
-	return l.stillHolds(newest, buf)
+	return l.stillHolds(buf, newest, newest)
 }
 
-// stillHolds reports ErrReplaced if the file lacks a group that this writer wrote or
-// recovered. If none is known, its identity must be the log's.
-func (l *Log) stillHolds(g last, buf []byte) error {
-	if g.start == 0 {
-		return l.stillIs()
-	}
-	if _, err := l.file.ReadAt(buf, g.start); err != nil && !errors.Is(err, io.EOF) {
+// readback is room for the headers of two small groups that follow each other.
+type readback [512]byte
+
+// stillHolds reports ErrReplaced if the file lacks one of two groups that this
+// writer wrote or recovered, or one and the same.
+func (l *Log) stillHolds(buf *readback, a, b last) error {
+	n, err := l.file.ReadAt(buf[:b.start-a.start+frame.GroupHeaderSize], a.start)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if h, err := l.geo.DecodeGroup(buf, g.start); err != nil || h.Digest != g.digest {
-		return fmt.Errorf("%w: other bytes were copied over its commit at offset %d", ErrReplaced, g.start)
+	for _, g := range [2]last{a, b} {
+		if h, err := l.geo.DecodeGroup(buf[min(int(g.start-a.start), n):n], g.start); err != nil || h.Digest != g.digest {
+			return fmt.Errorf("%w: other bytes were copied over its commit at offset %d", ErrReplaced, g.start)
+		}
 	}
 	return nil
 }
@@ -387,7 +392,7 @@ func (l *Log) sync() {
 	l.mu.Unlock()
 	err := l.file.Sync()
 	if err == nil {
-		err = l.attached(size, before.last, target.last, l.readback.syncing[:])
+		err = l.attached(size, before.last, target.last, &l.readback.syncing)
 	}
 	l.mu.Lock()
 	if err != nil {
@@ -406,7 +411,7 @@ func (l *Log) sync() {
 
 // slotEvery is how many bytes a sync, or syncs since the last slot, cover
 // before a slot names them.
-const slotEvery = 256 << 10
+const slotEvery = 1 << 20
 
 // acknowledge makes target the durable end and settles who waited for it.
 func (l *Log) acknowledge(target point) {

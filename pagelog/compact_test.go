@@ -405,7 +405,7 @@ type hookedFile struct {
 	hook *func()
 }
 
-func (f hookedFile) Named() (bool, error) {
+func (f hookedFile) Named() (int64, bool, error) {
 	if do := *f.hook; do != nil {
 		*f.hook = nil
 		do()

@@ -97,7 +97,7 @@ func createTemp(env Env, name string) (f disk.File, temp string, err error) {
 		err = f.Lock()
 		named := false
 		if err == nil {
-			named, err = f.Named()
+			_, named, err = f.Named()
 		}
 		if err == nil && named {
 			return f, temp, nil

@@ -231,9 +231,9 @@ func (f *brittleFile) Stat() (disk.Info, error) {
 	return f.File.Stat()
 }
 
-func (f *brittleFile) Named() (bool, error) {
+func (f *brittleFile) Named() (int64, bool, error) {
 	if err := strike(f.left); err != nil {
-		return false, err
+		return 0, false, err
 	}
 	return f.File.Named()
 }

@@ -42,7 +42,7 @@ func (f tallyFile) Stat() (disk.Info, error) {
 	return f.File.Stat()
 }
 
-func (f tallyFile) Named() (bool, error) {
+func (f tallyFile) Named() (int64, bool, error) {
 	f.calls.Add(2)
 	return f.File.Named()
 }

@@ -110,7 +110,7 @@ func (r *Reader) refresh() error {
 	if err := v.header.reread(r.file); err != nil {
 		return err
 	}
-	if named, err := r.file.Named(); err != nil {
+	if _, named, err := r.file.Named(); err != nil {
 		return err
 	} else if !named {
 		return r.succeed()

@@ -35,7 +35,7 @@ type Log struct {
 	// What only the syncing role touches.
 	slots slots
 
-	readback struct{ writing, syncing [frame.GroupHeaderSize]byte } // one for each role
+	readback struct{ writing, syncing readback } // one for each role
 
 	mu      sync.Mutex
 	queue   queue     // tickets nobody has taken yet, in order of their revisions to be

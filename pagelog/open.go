@@ -104,7 +104,7 @@ func lockAndOpen(env Env, f disk.File, o Options, fileSystem disk.FileSystem) (*
 	} else if err != nil {
 		return nil, err
 	}
-	named, err := f.Named()
+	_, named, err := f.Named()
 	if err != nil {
 		return nil, err
 	}

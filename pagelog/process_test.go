@@ -344,11 +344,11 @@ func TestL12_SystemCallsOfACommit(t *testing.T) {
 		switch call {
 		case "pwrite64", "fdatasync":
 		case "fstat", "newfstatat", "statx", "fstatat64":
-			if n > 100 {
+			if n > 50 {
 				t.Errorf("%d calls of %s for 50 commits", n, call)
 			}
 		case "pread64": // two group headers are looked at again, from memory (L20)
-			if n > 100 {
+			if n > 50 {
 				t.Errorf("%d reads for 50 commits", n)
 			}
 		case "write", "epoll_pwait", "read", "epoll_ctl", "mmap": // the mark's own end, the runtime

@@ -175,7 +175,7 @@ func (d *osDir) rename(f File, name string, with func(dir, file handle, from, to
 	}
 	defer of.mu.RUnlock()
 	from := of.name.Load()
-	if same, err := namedIs(d.h.sys, from.sys, of.id); err != nil {
+	if _, same, err := namedIs(d.h.sys, from.sys, of.id); err != nil {
 		return err
 	} else if !same {
 		return fs.ErrNotExist // the old name leads to some other file by now

@@ -115,8 +115,9 @@ type File interface {
 	Stat() (Info, error)
 	// Named reports whether the name the file was opened, created or
 	// published under leads to this very file now: not to a copy, nor to a
-	// symbolic link to it. It does not allocate (save on macOS, a few bytes).
-	Named() (bool, error)
+	// symbolic link to it; and, if it does, the file's size, in the same look.
+	// It does not allocate (save on macOS, a few bytes).
+	Named() (size int64, named bool, err error)
 	// Lock takes the exclusive writer lock without waiting; ErrLocked if any
 	// other descriptor, of this process or another, holds it; locking again what
 	// this File holds succeeds. The file must be open for writing. Closing other

@@ -196,13 +196,13 @@ func (f *osFile) Stat() (Info, error) {
 }
 
 // Named implements File.
-func (f *osFile) Named() (bool, error) {
+func (f *osFile) Named() (size int64, named bool, err error) {
 	if err := f.begin(); err != nil {
-		return false, f.wrap("stat", err)
+		return 0, false, f.wrap("stat", err)
 	}
 	defer f.mu.RUnlock()
-	same, err := namedIs(f.dir.sys, f.name.Load().sys, f.id)
-	return same, f.wrap("stat", err)
+	size, named, err = namedIs(f.dir.sys, f.name.Load().sys, f.id)
+	return size, named, f.wrap("stat", err)
 }
 
 // Lock implements File. Locking what this very file has locked already is

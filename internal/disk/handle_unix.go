@@ -127,15 +127,17 @@ func checkRegular(mode uint32) error {
 type nameStat struct {
 	id   identity
 	mode uint32
+	size int64
 }
 
-// namedIs reports whether the name leads to the file with this identity.
-func namedIs(dir handle, name sysName, id identity) (bool, error) {
+// namedIs reports whether the name leads to the file with this identity, and
+// its size.
+func namedIs(dir handle, name sysName, id identity) (size int64, same bool, err error) {
 	st, err := statName(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return 0, false, nil
 	}
-	return err == nil && st.id == id, err
+	return st.size, err == nil && st.id == id, err
 }
 
 func readOnce(fd handle, p []byte, off int64) (int, error) {

@@ -13,7 +13,7 @@ func statName(dir handle, name sysName) (nameStat, error) {
 	if err != nil {
 		return nameStat{}, err
 	}
-	return nameStat{id: identity{dev: uint64(st.Dev), ino: st.Ino}, mode: uint32(st.Mode)}, nil
+	return nameStat{id: identity{dev: uint64(st.Dev), ino: st.Ino}, mode: uint32(st.Mode), size: st.Size}, nil
 }
 
 func statHandle(fd handle) (Info, error) {

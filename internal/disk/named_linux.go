@@ -35,7 +35,7 @@ func statHandle(fd handle) (Info, error) {
 func statName(dir handle, name sysName) (nameStat, error) {
 	var st unix.Statx_t
 	const flags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
-	err := statx(dir, &name[0], flags, unix.STATX_TYPE|unix.STATX_INO, &st)
+	err := statx(dir, &name[0], flags, unix.STATX_TYPE|unix.STATX_INO|unix.STATX_SIZE, &st)
 	if err == unix.ENOSYS {
 		return oldStatName(dir, name)
 	}
@@ -43,7 +43,7 @@ func statName(dir handle, name sysName) (nameStat, error) {
 		return nameStat{}, err
 	}
 	id := identity{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino}
-	return nameStat{id: id, mode: uint32(st.Mode)}, nil
+	return nameStat{id: id, mode: uint32(st.Mode), size: int64(st.Size)}, nil
 }
 
 func statx(fd handle, name *byte, flags, mask uintptr, st *unix.Statx_t) error {
@@ -65,5 +65,5 @@ func oldStatName(dir handle, name sysName) (nameStat, error) {
 	if err := unix.Fstatat(dir, name.String(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nameStat{}, err
 	}
-	return nameStat{id: identity{dev: uint64(st.Dev), ino: st.Ino}, mode: st.Mode}, nil
+	return nameStat{id: identity{dev: uint64(st.Dev), ino: st.Ino}, mode: st.Mode, size: st.Size}, nil
 }

@@ -63,7 +63,7 @@ func TestFile_HotCallsDoNotAllocate(t *testing.T) {
 		"WriteAt": func() error { _, err := f.WriteAt(page, 0); return err },
 		"ReadAt":  func() error { _, err := f.ReadAt(page, 0); return err },
 		"Stat":    func() error { _, err := f.Stat(); return err },
-		"Named":   func() error { _, err := f.Named(); return err },
+		"Named":   func() error { _, _, err := f.Named(); return err },
 		"Sync":    f.Sync,
 	}
 	if runtime.GOOS == "darwin" {

@@ -62,7 +62,7 @@ func TestNamed_SymbolicLinkToIt(t *testing.T) {
 	if err := os.Symlink("moved", at("log")); err != nil {
 		t.Fatal(err)
 	}
-	if named, err := f.Named(); named || err != nil {
+	if _, named, err := f.Named(); named || err != nil {
 		t.Errorf("Named = %v, %v", named, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestDir_RenamedUnderneath(t *testing.T) {
 	if err := d.Publish(f, "log"); err != nil {
 		t.Fatal(err)
 	}
-	if named, err := f.Named(); !named || err != nil {
+	if _, named, err := f.Named(); !named || err != nil {
 		t.Errorf("Named = %v, %v", named, err)
 	}
 	if _, err := os.Stat(filepath.Join(path+".moved", "log")); err != nil {

@@ -164,13 +164,13 @@ func (f *file) Stat() (disk.Info, error) {
 }
 
 // Named implements disk.File.
-func (f *file) Named() (bool, error) {
+func (f *file) Named() (size int64, named bool, err error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	if err := f.check(); err != nil {
-		return false, wrap("stat", f.name, err)
+		return 0, false, wrap("stat", f.name, err)
 	}
-	return f.fs.lookup(f.name) == f.node, nil
+	return f.node.size, f.fs.lookup(f.name) == f.node, nil
 }
 
 // Lock implements disk.File.

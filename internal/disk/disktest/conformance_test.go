@@ -76,7 +76,7 @@ func needUnlink(t *testing.T, d disk.Dir) {
 	}
 	f := create(t, d, "probe", "")
 	need(t, d.Remove("probe"))
-	if named, err := f.Named(); named || err != nil {
+	if _, named, err := f.Named(); named || err != nil {
 		t.Skip("this system does not remove open files:", err)
 	}
 	need(t, f.Close())
@@ -150,11 +150,11 @@ func holds(t *testing.T, f disk.File, want string) {
 // isNamed checks Named and the number of links.
 func isNamed(t *testing.T, f disk.File, want bool, links uint64) {
 	t.Helper()
-	got, err := f.Named()
+	size, got, err := f.Named()
 	if err != nil || got != want {
 		t.Errorf("Named = %v, %v, want %v", got, err, want)
 	}
-	if info, err := f.Stat(); err != nil || info.Links != links {
-		t.Errorf("Stat = %+v, %v, want %d links", info, err, links)
+	if info, err := f.Stat(); err != nil || info.Links != links || want && info.Size != size {
+		t.Errorf("Stat = %+v, %v, want %d links and %d bytes", info, err, links, size)
 	}
 }

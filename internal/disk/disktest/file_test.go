@@ -148,7 +148,7 @@ var fileBehaviours = []behaviour{
 		refuse(t, "WriteAt", err, fs.ErrClosed)
 		_, err = f.Stat()
 		refuse(t, "Stat", err, fs.ErrClosed)
-		_, err = f.Named()
+		_, _, err = f.Named()
 		refuse(t, "Named", err, fs.ErrClosed)
 		refuse(t, "Allocate", f.Allocate(0, 1), fs.ErrClosed)
 		refuse(t, "Punch", f.Punch(0, 1), fs.ErrClosed)
@@ -183,7 +183,7 @@ func concurrentUse(t *testing.T, dir opener) {
 			if _, err := f.ReadAt(p, 0); err != nil && err != io.EOF {
 				t.Error(err)
 			}
-			if _, err := f.Named(); err != nil {
+			if _, _, err := f.Named(); err != nil {
 				t.Error(err)
 			}
 			if _, err := f.Stat(); err != nil {
