@@ -590,6 +590,7 @@ func (v *level) commits(kind byte, sizes []string) {
 		case err != nil && !errors.Is(err, ErrUncertain):
 			v.hand = v.hand[:min(len(v.hand), base+i)] // rejected: never to be seen
 			v.settle(err, 0)
+		case errors.Is(err, ErrUncertain) && !poisoned && v.poisoned: // it shared the write that failed
 		default:
 			v.settle(err, base+i+1)
 		}

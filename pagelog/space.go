@@ -27,6 +27,7 @@ type space struct {
 
 const (
 	zeroChunk    = 64 << 10  // bytes of one write of zeros
+	zeroWrites   = 4         // large writes find zeros so many at a time
 	zeroMost     = 256 << 10 // larger writes reserve instead of zeroing
 	reserveChunk = 4 << 20   // bytes reserved at a time for large writes
 )
@@ -57,7 +58,7 @@ func (s *space) reserve(from, to int64) error {
 		return nil
 	}
 	if s.zeroAhead {
-		ahead := s.upTo(to, zeroChunk)
+		ahead := s.upTo(to, ((to-from)*zeroWrites/zeroChunk+1)*zeroChunk)
 		if err := s.zero(from, ahead); !errors.Is(err, disk.ErrNoSpace) {
 			return err
 		}
