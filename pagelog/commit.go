@@ -401,7 +401,7 @@ func (l *Log) sync() {
 		l.slots.synced()
 		l.stats.synced(began)
 		l.acknowledge(target)
-		if l.nameCheckpoints(target) || target.end-l.named > slotEvery {
+		if l.nameCheckpoints(target) || target.end-before.end > slotSync || target.end-l.named > slotEvery {
 			l.nameDurable()
 		}
 	}
@@ -409,9 +409,13 @@ func (l *Log) sync() {
 	l.checkQuiet()
 }
 
-// slotEvery is how many bytes a sync, or syncs since the last slot, cover
-// before a slot names them.
-const slotEvery = 1 << 20
+// After a sync of more than slotSync bytes a slot names them, and after
+// slotEvery since the last slot: between small syncs the next group says what is
+// durable.
+const (
+	slotSync  = 256 << 10
+	slotEvery = 1 << 20
+)
 
 // acknowledge makes target the durable end and settles who waited for it.
 func (l *Log) acknowledge(target point) {
@@ -439,7 +443,10 @@ func (l *Log) nameDurable() {
 	l.mu.Unlock()
 	err := l.slots.name(durable.place())
 	l.mu.Lock()
-	if err != nil {
+	switch {
+	case errors.Is(err, disk.ErrNoSpace):
+		return // a copy-on-write file system is full: what is durable stays so, and a later slot says it
+	case err != nil:
 		l.poison(err)
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/disk"
 	"github.com/tidemark-log/tidemark/internal/invariant"
 	"github.com/tidemark-log/tidemark/internal/simdisk"
@@ -375,6 +376,76 @@ func (f afterSync) Sync() error {
 	err := f.File.Sync()
 	f.do()
 	return err
+}
+
+// fullSlots is a file on a copy-on-write file system that is full: what is there
+// is not written over any more, unless by luck in part.
+type fullSlots struct {
+	disk.File
+	full atomic.Bool
+}
+
+func (f *fullSlots) WriteAt(p []byte, off int64) (int, error) {
+	if !f.full.Load() || off >= frame.SlotOffsetB+frame.SlotSize {
+		return f.File.WriteAt(p, off)
+	}
+	n, _ := f.File.WriteAt(p[:100], off)
+	return n, fmt.Errorf("write: %w", disk.ErrNoSpace)
+}
+
+// C29: no room for a slot takes nothing from a log whose commits find room. One
+// of the slots holds at any time, and when there is room again a slot says what
+// is durable.
+func TestC29_NoRoomForASlot(t *testing.T) {
+	l, path := onDisk(t, small, Options{})
+	f := &fullSlots{File: l.file}
+	l.file, l.slots.file = f, f
+	for round := range 6 {
+		f.full.Store(round%3 != 2)
+		if err := l.Checkpoint(ctx0, commit(t, l, payload(round, 300)).Revision, []byte("state")); err != nil {
+			t.Fatal(err)
+		}
+		h, err := readHeader(l.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.newest() == nil {
+			t.Fatalf("round %d: no slot holds", round)
+		}
+		if named := h.newest().Durable.Offset; !f.full.Load() && named != l.durable.end {
+			t.Fatalf("round %d: the slots name %d, durable is %d", round, named, l.durable.end)
+		}
+	}
+	f.full.Store(true)
+	commit(t, l, payload(99, 300))
+
+	// Two slots with no sync between them, the second in part; and a third after
+	// a sync must not go over the only one that holds.
+	l.mu.Lock()
+	for i := range 3 {
+		f.full.Store(i > 0)
+		if err := l.slots.name(l.durable.place()); (err != nil) != (i > 0) {
+			t.Error(err)
+		}
+		if i == 1 {
+			l.slots.synced()
+		}
+	}
+	l.mu.Unlock()
+	if h, err := readHeader(l.file); err != nil || h.newest() == nil {
+		t.Fatal("no slot holds", err)
+	}
+	if err := l.Close(); !errors.Is(err, ErrNoSpace) {
+		t.Fatal(err)
+	}
+	l, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := l.Head(); h.Revision != 7 {
+		t.Fatalf("%+v", h)
+	}
+	closeLog(t, l)
 }
 
 // L21: a prepared batch is committed without allocating.

@@ -190,7 +190,7 @@ func (l *Log) nameHead() error {
 	}
 	l.slots.cur.Features = l.features
 	if err := l.slots.name(l.durable.place()); err != nil {
-		return err
+		return noSpace("everything is durable, but there is no slot that says so", err)
 	}
 	if err := l.file.Sync(); err != nil {
 		return fmt.Errorf("sync the last slot: %w", err)

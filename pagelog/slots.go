@@ -89,6 +89,7 @@ func (s *slots) put(target int) error {
 	var b [frame.SlotSize]byte
 	s.geo.PutSlot(b[:], frame.SlotOffsets[target], &s.cur)
 	if _, err := s.file.WriteAt(b[:], frame.SlotOffsets[target]); err != nil {
+		s.disk[target].number, s.disk[target].synced = 0, false // whatever is there: the next one goes there, too
 		return fmt.Errorf("write slot %d: %w", target, err)
 	}
 	s.disk[target].number, s.disk[target].synced = s.cur.Number, false
