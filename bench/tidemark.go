@@ -11,10 +11,11 @@ import (
 	"github.com/tidemark-log/tidemark/pagelog"
 )
 
-// Names of the two ways Tidemark takes part.
+// Names of the ways Tidemark takes part.
 const (
 	TidemarkName     = "Tidemark"
 	TidemarkGrowName = "Tidemark grow"
+	TidemarkHintName = "Tidemark hint"
 )
 
 func tidemarkPeers() []Peer {
@@ -30,7 +31,16 @@ func tidemarkPeers() []Peer {
 	auto := peer(TidemarkName, "as it comes", pagelog.ZeroAheadAuto)
 	grow := peer(TidemarkGrowName, "without writing zeros ahead, as on copy-on-write file systems", pagelog.ZeroAheadOff)
 	grow.Workloads = []string{"W1", "W2", "W4", "W5"}
-	return []Peer{auto, grow}
+	hint := peer(TidemarkHintName, "reads from where the host kept that a commit lies", pagelog.ZeroAheadAuto)
+	hint.Workloads = []string{"W7"}
+	hint.Open = func(o Options) (Store, error) {
+		s, err := openTidemark(o, pagelog.ZeroAheadAuto)
+		if err != nil {
+			return nil, err
+		}
+		return &tidemarkHinted{tidemarkLog: s.(*tidemarkLog)}, nil
+	}
+	return []Peer{auto, grow, hint}
 }
 
 // tidemarkDepth is how many deferred commits are handed over before the oldest
@@ -171,7 +181,35 @@ func (p *tidemarkLog) Replay(visit func(record []byte)) error {
 
 // ReadAt reads a commit by revision. Where commits differ in size, it has to
 // count records to find the revision, which no workload does.
-func (p *tidemarkLog) ReadAt(n uint64, _ []byte) ([]byte, error) {
+func (p *tidemarkLog) ReadAt(n uint64, _ []byte) ([]byte, error) { return p.readAt(n, 0) }
+
+// tidemarkHinted is read by a host that keeps where commits lie, as an index
+// does.
+type tidemarkHinted struct {
+	*tidemarkLog
+	offsets map[uint64]int64 // by revision
+}
+
+// Replay notes where commits lie.
+func (p *tidemarkHinted) Replay(visit func(record []byte)) error {
+	p.offsets = map[uint64]int64{}
+	for g, err := range p.log.Commits(0) {
+		if err != nil {
+			return err
+		}
+		p.offsets[g.Revision] = g.Offset()
+	}
+	return p.tidemarkLog.Replay(visit)
+}
+
+func (p *tidemarkHinted) ReadAt(n uint64, _ []byte) ([]byte, error) {
+	if p.group == 0 {
+		return p.readAt(n, 0)
+	}
+	return p.readAt(n, p.offsets[n/uint64(p.group)+1])
+}
+
+func (p *tidemarkLog) readAt(n uint64, hint int64) ([]byte, error) {
 	revision, skip := uint64(0), n
 	if p.group > 0 {
 		revision, skip = n/uint64(p.group)+1, n%uint64(p.group)
@@ -186,7 +224,7 @@ func (p *tidemarkLog) ReadAt(n uint64, _ []byte) ([]byte, error) {
 			skip -= uint64(g.Count)
 		}
 	}
-	if err := p.log.At(revision, &p.read); err != nil {
+	if err := p.log.AtHint(revision, hint, &p.read); err != nil {
 		return nil, err
 	}
 	for record, err := range p.read.Records() {

@@ -19,7 +19,10 @@ import (
 func compacted(b *bounds) error { return &cursor.CompactedError{Oldest: b.begin.rev + 1} }
 
 // at reads the commit rev into g.
-func (r *Reader) at(rev uint64, g *Group, b *bounds) error {
+func (r *Reader) at(rev uint64, g *Group, b *bounds) error { return r.atHint(rev, 0, g, b) }
+
+// atHint reads the commit rev into g, from hint if it is there.
+func (r *Reader) atHint(rev uint64, hint int64, g *Group, b *bounds) error {
 	switch {
 	case rev > b.stop.rev && b.damage != nil:
 		return b.damage
@@ -29,6 +32,9 @@ func (r *Reader) at(rev uint64, g *Group, b *bounds) error {
 		return compacted(b)
 	}
 	r.prepare(g, b, int(r.geo.PageSize()))
+	if hint >= b.begin.end && hint < b.stop.end && r.geo.MayStart(hint) && r.load(g, hint, rev, b) == nil {
+		return nil
+	}
 	start, err := r.locate(&g.walk.win, rev, b)
 	if err != nil {
 		return err

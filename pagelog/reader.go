@@ -103,6 +103,9 @@ type Group struct {
 	header     frame.GroupHeader
 }
 
+// Offset returns where the commit lies in this file: a hint for AtHint.
+func (g *Group) Offset() int64 { return g.start }
+
 // Records iterates the records of the commit in order. Data is valid until the
 // group's next use: copy what must live longer. An error concerns that one
 // record, which a newer version compressed or flagged; its stored bytes are
@@ -265,29 +268,34 @@ func (r *Reader) digestAt(rev uint64, b *bounds) (cursor.Digest, error) {
 
 // At reads the commit at a revision into g, whose memory is used again. Errors:
 // ErrNotFound beyond the head, ErrCompacted, ErrCorrupt.
-func (r *Reader) At(revision uint64, g *Group) error {
+func (r *Reader) At(revision uint64, g *Group) error { return r.AtHint(revision, 0, g) }
+
+// AtHint is At for a host that kept what Group.Offset said of this commit: it
+// is read there, without being looked for. A hint that is wrong, or no longer
+// right, costs one read and nothing else.
+func (r *Reader) AtHint(revision uint64, offset int64, g *Group) error {
 	for {
 		r = r.now()
-		if err := r.read(revision, g); !r.moveOn(err) {
+		if err := r.read(revision, offset, g); !r.moveOn(err) {
 			return err
 		}
 	}
 }
 
-func (r *Reader) read(revision uint64, g *Group) error {
+func (r *Reader) read(revision uint64, hint int64, g *Group) error {
 	b, cached, err := r.boundsFor(revision)
 	if err != nil {
 		return err
 	}
-	err = r.at(revision, g, &b)
+	err = r.atHint(revision, hint, g, &b)
 	if err != nil && cached { // the reason may be that the file changed
 		if b, err = r.bounds(); err != nil {
 			return err
 		}
-		err = r.at(revision, g, &b)
+		err = r.atHint(revision, hint, g, &b)
 	}
 	for r.moved(&b, err) {
-		err = r.at(revision, g, &b)
+		err = r.atHint(revision, hint, g, &b)
 	}
 	return err
 }

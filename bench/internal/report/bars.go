@@ -128,6 +128,7 @@ func bulkBars() []bar {
 		atLeast(0.8, at("W5", "64 KiB", Throughput), grow),
 		atLeast(1.2, at("W5", "256 B", Throughput), bestSummed),
 		atMost(1.5, at("W7", "4 KiB", ReadTime), floorOf("raw page read")),
+		of(bench.TidemarkHintName, atMost(1.3, at("W7", "4 KiB", ReadTime), floorOf("raw page read"))),
 		atMost(noAllocs, at("W7", "4 KiB", Allocs), base{}),
 		atLeast(0.7, at("W12", "4 KiB", Throughput), prewritten),
 	}
