@@ -86,22 +86,22 @@ type handed struct {
 
 // level is one run on one disk: the workload, or a recovery.
 type level struct {
-	c        *crash
-	depth    int
-	fs       *simdisk.FS
-	dice     dice
-	now      int64
-	log      *Log
-	poisoned bool
-	faulty   bool     // something was made to fail: errors are to be expected
-	wasCut   bool     // the power went: a slot may be torn
-	during   []string // words for the next syncs
-	points   int
-	born     bool // Create returned
-	hand     []handed
-	acked    int   // commits that were acknowledged
-	ackedEnd int64 // and the offset where the last of them ends
-	env      Env
+	c         *crash
+	depth     int
+	fs        *simdisk.FS
+	dice      dice
+	now       int64
+	log       *Log
+	poisoned  bool
+	faulty    bool     // something was made to fail: errors are to be expected
+	maybeTorn bool     // the power went, or a write was made to fail: a slot may be torn
+	during    []string // words for the next syncs
+	points    int
+	born      bool // Create returned
+	hand      []handed
+	acked     int   // commits that were acknowledged
+	ackedEnd  int64 // and the offset where the last of them ends
+	env       Env
 }
 
 func (v *level) reset(s *simdisk.FS) {
@@ -242,7 +242,7 @@ func (v *level) watch() {
 		switch {
 		case err != nil:
 			v.fail("reader (durable %v): %v", durable, err)
-		case !v.faulty && !v.wasCut && (slots[0].err != nil || slots[1].err != nil):
+		case !v.faulty && !v.maybeTorn && (slots[0].err != nil || slots[1].err != nil):
 			v.fail("slots that nobody damaged: %v, %v", slots[0].err, slots[1].err)
 		case durable: // what it saw must be there after every power cut from now on
 			v.acked, v.ackedEnd = max(v.acked, n), max(v.ackedEnd, r.view.proven)
@@ -484,7 +484,7 @@ func (v *level) breakNext(arg string) {
 	}
 	f.Kind = kinds[name]
 	v.fs.Inject(f)
-	v.faulty = true
+	v.faulty, v.maybeTorn = true, v.maybeTorn || name == "write"
 }
 
 // size is the bytes on disk that the log takes.
@@ -504,7 +504,7 @@ func (v *level) cut(seed string) {
 	img := v.fs.RandomImage(opts, rand.New(rand.NewPCG(n, 1))).Clone()
 	img.Capacity = v.fs.Capacity
 	v.fs.Before(nil)
-	v.fs, v.log, v.wasCut = img, nil, true
+	v.fs, v.log, v.maybeTorn = img, nil, true
 	v.fs.Before(v.point)
 }
 
