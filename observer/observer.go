@@ -169,9 +169,20 @@ type Note struct {
 	Count   uint64 // notes that this one stands for, itself included
 }
 
+// Entry is a key as it was at the revision of a baseline: the last record that
+// was added under it.
+type Entry struct {
+	Namespace string
+	Key       string
+	Revision  uint64 // of the commit that has the record
+	Record    Record // shared, do not write to it
+}
+
 // Page is a part of a baseline.
 type Page struct {
 	At      cursor.Cursor // the revision of the baseline, the same in all its pages
+	Oldest  uint64        // of a baseline of entries: keys last used before this revision were dropped with their records, and are not in it
+	Entries []Entry       // of a baseline of entries, which has nothing else: by revision and record
 	State   []byte        // a part of the state that the host kept with Checkpoint; pages of it come first
 	StateAt uint64        // the revision whose state it is
 	Commits []*Commit     // commits of the view behind that state, in order

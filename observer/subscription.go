@@ -19,9 +19,13 @@ type Request struct {
 	After cursor.Cursor
 	// Baseline asks for the state at the head, and goes on behind it. It goes
 	// without After.
-	Baseline  bool
-	PageItems int   // commits in one page of the baseline, at most; 0: 256
-	PageBytes int64 // bytes in one page, but for a larger commit; 0: the hub's
+	Baseline bool
+	// Entries makes the baseline one of the keyed index: every key of the
+	// view's namespace, or of all, with the last record added under it, in
+	// place of the host's state and commits.
+	Entries   bool
+	PageItems int   // commits or entries in one page of the baseline, at most; 0: 256
+	PageBytes int64 // bytes in one page, but for a larger commit or entry; 0: the hub's
 	Notes     bool  // deliver transient notes, too
 }
 
@@ -43,11 +47,14 @@ type Subscription struct {
 
 // baseline is what is pinned for the pages of a baseline.
 type baseline struct {
-	at      cursor.Cursor
-	state   []byte
-	stateAt uint64
-	items   int
-	bytes   int64
+	at         cursor.Cursor
+	generation uint64 // of the file that it is read from
+	entries    bool
+	after      uint64 // commits begin behind this revision
+	state      []byte
+	stateAt    uint64
+	items      int
+	bytes      int64
 }
 
 // Attach begins to observe. It reads no more than the head, the place of the
@@ -59,8 +66,11 @@ func (h *Hub) Attach(ctx context.Context, q Request) (*Subscription, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if q.Baseline && q.After != (cursor.Cursor{}) {
+	switch {
+	case q.Baseline && q.After != (cursor.Cursor{}):
 		return nil, errors.New("observer: a request has a cursor to go on from, or a baseline, not both")
+	case q.Entries && !q.Baseline:
+		return nil, errors.New("observer: a request for entries is one for a baseline: set Baseline, too")
 	}
 	if err := h.enter(q.Baseline); err != nil {
 		return nil, err
@@ -102,15 +112,7 @@ func (h *Hub) leave(baseline bool) {
 
 func (h *Hub) attach(q Request) (*Subscription, error) {
 	s := &Subscription{hub: h, view: q.View, id: q.View.ID(), notes: q.Notes, seen: map[string]seen{}}
-	var base *baseline
-	if q.Baseline { // the state first: the head is then not older
-		base = &baseline{items: or(q.PageItems, 256), bytes: or(q.PageBytes, h.opts.PageBytes)}
-		var err error
-		if base.stateAt, base.state, err = h.reader.LastCheckpoint(); err != nil && !errors.Is(err, pagelog.ErrNotFound) {
-			return nil, err
-		}
-	}
-	head, err := h.reader.Head()
+	base, head, err := h.now(q)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +136,37 @@ func (h *Hub) attach(q Request) (*Subscription, error) {
 		h.start(head.Revision)
 	}
 	return s, h.err
+}
+
+// now returns the head and what a baseline at it needs, both of one file.
+func (h *Hub) now(q Request) (base *baseline, head pagelog.Commit, err error) {
+	for {
+		generation := h.reader.Generation()
+		if q.Baseline { // first: the head is then not older
+			if base, err = h.baseline(q); err != nil {
+				return nil, head, err
+			}
+			base.generation = generation
+		}
+		if head, err = h.reader.Head(); err != nil || h.reader.Generation() == generation {
+			return base, head, err
+		}
+	}
+}
+
+// baseline takes what is needed for the pages of a baseline.
+func (h *Hub) baseline(q Request) (*baseline, error) {
+	b := &baseline{entries: q.Entries, items: or(q.PageItems, 256), bytes: or(q.PageBytes, h.opts.PageBytes)}
+	if b.entries {
+		b.after = h.reader.Oldest() - 1
+		return b, nil
+	}
+	var err error
+	if b.stateAt, b.state, err = h.reader.LastCheckpoint(); errors.Is(err, pagelog.ErrNotFound) {
+		err = nil
+	}
+	b.after = b.stateAt
+	return b, err
 }
 
 // cursorAt returns the cursor that says that everything up to a commit was
@@ -185,9 +218,13 @@ func (s *Subscription) unpin() {
 // pages name. It can be iterated once; ending it early, too, gives up what was
 // held for it.
 //
+// A baseline of entries has those instead, in the order of the records they lead
+// to.
+//
 // Errors end it: ErrCompacted if retention dropped what was to come,
-// ErrReplaced if the file was replaced meanwhile, and those of reading. A
-// baseline is never put together from two files.
+// ErrReplaced if the file was replaced meanwhile, by compaction, too, and those
+// of reading, of the index ErrIndexDamaged. A baseline is never put together
+// from two files.
 func (s *Subscription) Baseline(ctx context.Context) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
 		b := s.pinned()
@@ -207,40 +244,28 @@ func (s *Subscription) Baseline(ctx context.Context) iter.Seq2[Page, error] {
 			rest = rest[n:]
 		}
 		b.state = nil
-		s.commits(ctx, b, yield)
+		s.pages(ctx, b, yield)
 	}
 }
 
-// commits yields the pages of commits.
-func (s *Subscription) commits(ctx context.Context, b *baseline, yield func(Page, error) bool) {
-	page, size := Page{At: b.at}, int64(0)
-	flush := func() bool {
-		ok := len(page.Commits) == 0 || yield(page, nil)
-		page, size = Page{At: b.at}, 0
-		return ok
-	}
-	for at := b.stateAt; at < b.at.Revision; {
+// pages yields the pages of commits or entries.
+func (s *Subscription) pages(ctx context.Context, b *baseline, yield func(Page, error) bool) {
+	p := pager{sub: s, b: b, yield: yield}
+	p.begin()
+	for at := b.after; at < b.at.Revision && !p.over; {
 		read, err := s.hub.page(ctx, at, b.at.Revision+1)
 		if err == nil {
 			err = s.ended(ctx)
 		}
-		if err != nil {
-			yield(Page{At: b.at}, err)
-			return
+		if err == nil {
+			at = read[len(read)-1].Revision
+			err = p.put(read)
 		}
-		at = read[len(read)-1].Revision
-		for _, c := range read {
-			shown := s.view.through(c)
-			if shown == nil {
-				continue
-			}
-			if (len(page.Commits) >= b.items || size+c.size > b.bytes) && !flush() {
-				return
-			}
-			page.Commits, size = append(page.Commits, shown), size+c.size
+		if err != nil {
+			p.fail(err)
 		}
 	}
-	flush()
+	p.flush()
 }
 
 // ended returns why an iteration must end.

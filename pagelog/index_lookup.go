@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -28,28 +29,36 @@ type lookups struct {
 // index cannot tell. It reads a few blocks of 4 KiB and the commit it leads to,
 // however many keys there are.
 func (r *Reader) Lookup(namespace, key []byte) (revision uint64, record uint32, err error) {
+	return r.LookupAt(math.MaxUint64, namespace, key)
+}
+
+// LookupAt is Lookup as it was when the commit at a revision was the head:
+// later commits are passed over. Beyond the head it is Lookup. It reads more
+// blocks the more often the key was used since.
+func (r *Reader) LookupAt(at uint64, namespace, key []byte) (revision uint64, record uint32, err error) {
 	if err := checkKey(namespace, key); err != nil {
 		return 0, 0, err
 	}
 	r = r.now()
-	revision, record, err = r.lookup(namespace, key, checkpointCommits/4)
+	q := query{at: at, namespace: namespace, key: key}
+	revision, record, err = r.lookup(q, checkpointCommits/4)
 	if r.moveOn(err) {
-		return r.Lookup(namespace, key)
+		return r.LookupAt(at, namespace, key)
 	}
 	if errors.Is(err, ErrIndexDamaged) || errors.Is(err, ErrCorrupt) { // by now it may have been rebuilt, written elsewhere, or dropped
-		revision, record, err = r.lookup(namespace, key, 0)
+		revision, record, err = r.lookup(q, 0)
 	}
 	return revision, record, err
 }
 
-// lookup is Lookup. A reader of another process looks for a newer checkpoint if
-// its index is more than behind commits old.
-func (r *Reader) lookup(namespace, key []byte, behind uint64) (revision uint64, record uint32, err error) {
+// lookup is LookupAt. A reader of another process looks for a newer checkpoint
+// if its index is more than behind commits old.
+func (r *Reader) lookup(q query, behind uint64) (revision uint64, record uint32, err error) {
 	x, b, err := r.indexNow(behind)
 	if err != nil {
 		return 0, 0, err
 	}
-	q := query{r: r, b: &b, namespace: namespace, key: key, hash: checkpoint.HashKey(r.id.IndexKey, namespace, key)}
+	q.r, q.b, q.hash = r, &b, checkpoint.HashKey(r.id.IndexKey, q.namespace, q.key)
 	q.reader = runReader{file: r.file, geo: r.geo}
 	found, err := q.run(x)
 	r.lookups.counted(q.reader.blocks)
@@ -118,6 +127,7 @@ func (x *index) absent(base uint64, b *bounds) error {
 type query struct {
 	r              *Reader
 	b              *bounds
+	at             uint64 // later commits are passed over
 	namespace, key []byte
 	hash           checkpoint.Hash
 	reader         runReader
@@ -151,7 +161,7 @@ func (q *query) run(x *index) (*checkpoint.Entry, error) {
 // visit confirms an entry against its record. It returns false if the search is
 // over.
 func (q *query) visit(e checkpoint.Entry) bool {
-	if e.Revision > q.b.stop.rev {
+	if e.Revision > min(q.at, q.b.stop.rev) {
 		return true // not to be seen yet
 	}
 	ok, err := q.confirm(&e)

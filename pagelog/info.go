@@ -56,6 +56,23 @@ type Mark struct {
 // ErrUnsupported, ErrNotALog, ErrClosed, or what the file system said.
 func (r *Reader) Info() (Info, error) { return ask(r, (*Reader).infoHere) }
 
+// Generation returns the number of the file that is read. Compaction puts a
+// file with a higher number into its place, and a reader goes over to it when
+// it next looks: what was read before is then of another file. It does not look
+// at the file; 0 means that its slots are damaged.
+func (r *Reader) Generation() uint64 {
+	r = r.now()
+	if r.live != nil {
+		return r.live.slots.cur.Generation // it never changes while the log is open
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.view.header.newest(); s != nil {
+		return s.Generation
+	}
+	return 0
+}
+
 func (r *Reader) infoHere() (Info, error) {
 	b, err := r.bounds()
 	if err != nil {
