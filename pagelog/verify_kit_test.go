@@ -222,6 +222,35 @@ func shapes() map[string]*crafted {
 
 	return map[string]*crafted{
 		"unnamed": unnamed, "durable": durable, "pages": pages, "derived": derived, "unsynced": unsynced, "empty": craft(4096, 8),
+		"edges": edges(4096, 8), "sectors": edges(4096, 512), "blocks": edges(8192, 4096), "large pages": edges(16384, 512),
+	}
+}
+
+// edges is a log whose groups end at the edges of sectors and of a page, the
+// last one with the page and the file.
+func edges(pageSize, align uint32) *crafted {
+	c := craft(pageSize, align)
+	for i, edge := range []int64{512, 512, 4096, 512, int64(pageSize)} {
+		if i == 3 {
+			c.derived(40)
+		}
+		c.commitTo(edge)
+		c.sync()
+		if i%2 == 0 {
+			c.name()
+		}
+	}
+	return c
+}
+
+// commitTo appends a commit that ends at a multiple of edge.
+func (c *crafted) commitTo(edge int64) {
+	for n := 8; ; n += 8 {
+		body := frame.AppendRecord(nil, 0, 0, frame.Plain, make([]byte, n))
+		if c.geo.End(c.geo.Start(c.at.end), int64(len(body)))%edge == 0 {
+			c.commit(n)
+			return
+		}
 	}
 }
 
