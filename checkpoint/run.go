@@ -32,7 +32,7 @@ const (
 	MaxNamespace   = 255  // bytes
 	MaxKey         = 1024 // bytes
 	MaxLevel       = 15
-	MaxRuns        = 1<<32 - 1 // runs ever written in a log
+	MaxRuns        = math.MaxInt64 // runs ever written in a log: more than there can be, rebuilding takes 65,536 numbers
 
 	entrySize = 34
 	keyHeader = 8

@@ -122,10 +122,10 @@ func (r *Reader) locate(win *window, rev uint64, b *bounds) (int64, error) {
 func (r *Reader) pageOf(win *window, rev uint64, b *bounds) (int64, error) {
 	first := r.geo.Page(b.begin.end)
 	lo, hi := first, r.geo.Page(b.stop.end-1)
-	r.directory.grow(hi)
+	age := r.directory.grow(hi)
 	for lo, hi = r.directory.narrow(rev, lo, hi); lo < hi; {
 		mid := lo + (hi-lo+1)/2
-		page, last, err := r.nearestPage(win, mid, lo, hi)
+		page, last, err := r.nearestPage(win, mid, lo, hi, age)
 		if err != nil {
 			return 0, err
 		}
@@ -153,15 +153,15 @@ func (r *Reader) pageOf(win *window, rev uint64, b *bounds) (int64, error) {
 // nearestPage returns page mid and the last revision begun before it; if its
 // header is bad, those of the nearest good one at or below mid and above lo, or
 // else above mid and at or below hi. The page is -1 if there is none.
-func (r *Reader) nearestPage(win *window, mid, lo, hi int64) (page int64, last uint64, err error) {
+func (r *Reader) nearestPage(win *window, mid, lo, hi int64, age uint64) (page int64, last uint64, err error) {
 	for page := mid; page > lo; page-- {
-		last, ok, err := r.lastBefore(win, page)
+		last, ok, err := r.lastBefore(win, page, age)
 		if ok || err != nil {
 			return page, last, err
 		}
 	}
 	for page := mid + 1; page <= hi; page++ {
-		last, ok, err := r.lastBefore(win, page)
+		last, ok, err := r.lastBefore(win, page, age)
 		if ok || err != nil {
 			return page, last, err
 		}
@@ -170,10 +170,10 @@ func (r *Reader) nearestPage(win *window, mid, lo, hi int64) (page int64, last u
 }
 
 // lastBefore returns the last revision begun before a page.
-func (r *Reader) lastBefore(win *window, page int64) (last uint64, ok bool, err error) {
+func (r *Reader) lastBefore(win *window, page int64, age uint64) (last uint64, ok bool, err error) {
 	h, ok, err := r.page(win, page)
 	if ok {
-		r.directory.put(page, h.Last)
+		r.directory.put(age, page, h.Last)
 	}
 	return h.Last, ok, err
 }
@@ -183,6 +183,7 @@ func (r *Reader) lastBefore(win *window, page int64) (last uint64, ok bool, err 
 type directory struct {
 	mu   sync.RWMutex
 	last []uint64 // by page number, plus one; 0: not known
+	age  uint64   // how often it was forgotten
 }
 
 // narrow bisects as far as what is known leads.
@@ -203,28 +204,31 @@ func (d *directory) narrow(rev uint64, lo, hi int64) (int64, int64) {
 	return lo, hi
 }
 
-func (d *directory) put(page int64, last uint64) {
+// put remembers what a page said to a lookup that began at an age. If it was
+// forgotten meanwhile, the page may have been of the file as it was before.
+func (d *directory) put(age uint64, page int64, last uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if page < int64(len(d.last)) {
+	if age == d.age && page < int64(len(d.last)) {
 		d.last[page] = last + 1
 	}
 }
 
-// grow makes room for pages up to hi.
-func (d *directory) grow(hi int64) {
+// grow makes room for pages up to hi and returns the age.
+func (d *directory) grow(hi int64) (age uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if n := hi + 1 - int64(len(d.last)); n > 0 {
 		d.last = append(d.last, make([]uint64, n)...)
 	}
+	return d.age
 }
 
 // forget drops everything, because the file changed.
 func (d *directory) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last = nil
+	d.last, d.age = nil, d.age+1
 }
 
 func (r *Reader) page(win *window, page int64) (frame.PageHeader, bool, error) {

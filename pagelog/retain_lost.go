@@ -57,6 +57,10 @@ func (h *header) floorsIn(r io.ReaderAt, start, end int64) error {
 		if err != nil {
 			return nil
 		}
+		next := g.End(start, head.Body)
+		if next < 0 || next > h.size { // nothing beyond the file is read, or made room for
+			return nil
+		}
 		if head.Derived() {
 			body, err := runs.record(start, head.Body)
 			if err = onlyRead(err); err != nil {
@@ -67,7 +71,7 @@ func (h *header) floorsIn(r io.ReaderAt, start, end int64) error {
 				h.lost = f
 			}
 		}
-		start = g.Start(g.End(start, head.Body))
+		start = g.Start(next)
 	}
 	return nil
 }
