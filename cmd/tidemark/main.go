@@ -93,7 +93,7 @@ acknowledged is reported with its place, and never skipped or cut off.`,
 		newCreate(a), newAppend(a), newCheckpoint(a), newCopy(a), newFork(a), newRetain(a), newCompact(a),
 		newCat(a), newTail(a), newStat(a), newInspect(a), newVerify(a), newSalvage(a),
 		newGet(a), newReindex(a),
-		newDemo(), newTorture(a), newHelp(), newManual(), newCompletion(), newVersion(),
+		newDemo(), newTorture(a), newBench(a), newHelp(), newManual(), newCompletion(), newVersion(),
 	)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpTemplate(helpTemplate)
