@@ -60,7 +60,7 @@ func TestExamples_Run(t *testing.T) {
 				t.Fatal(err)
 			}
 			for line := range strings.Lines(c.Example) {
-				if strings.Contains(line, "--follow") || strings.Contains(line, "tidemark demo") || strings.Contains(line, "tidemark torture") {
+				if strings.Contains(line, "--follow") || strings.Contains(line, "tidemark demo") || strings.Contains(line, "tidemark torture") || strings.Contains(line, "tidemark bench") {
 					continue // they go on for long; other tests run them
 				}
 				script(t, sh, dir, line)
