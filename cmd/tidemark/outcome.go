@@ -34,6 +34,7 @@ var (
 	errRejected = errors.New("rejected")
 	errDamaged  = errors.New("damage to acknowledged bytes")
 	errPosition = errors.New("not a position in this history")
+	errRestored = errors.New("another copy was restored under the reader")
 	errBroken   = errors.New("a promise was broken")
 	errBase     = errors.New("not a point that a log can begin after")
 	errTaken    = errors.New("the name is taken")
@@ -64,6 +65,7 @@ type outcome struct {
 // outcomes is searched from the top: an error that is two things is the first.
 var outcomes = []outcome{
 	{errBase, exitCursor, "copy the whole cursor, as 'tidemark stat' or 'tidemark cat --cursor' printed it for the other log"},
+	{errRestored, exitCursor, "run the command again: it begins with what the file holds now"},
 	{errPosition, exitCursor, "leave --after out to begin with the oldest commit; 'tidemark stat LOG' shows which log this is and how far it goes"},
 	{errDamaged, exitCorrupt, "'tidemark cat LOG' prints what is sound before the damage, 'tidemark salvage LOG NEW' saves all that holds; restore a copy, and do not write to this file"},
 	{errBroken, exitCorrupt, "this is a bug in Tidemark or a broken disk: keep the directory named above and report both"},

@@ -86,7 +86,7 @@ func restored(err error, path string, o pagelog.ReaderOptions) error {
 	if errors.Join(headErr, fresh.Close()) != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errPosition, err)
+	return fmt.Errorf("%w: %w", errRestored, err)
 }
 
 func follow(ctx context.Context, r *pagelog.Reader, p *printer) error {

@@ -120,11 +120,11 @@ func TestTail_FileUnderIt_L43_D13_D16(t *testing.T) {
 		again  int // of one that goes on with its cursor
 		why    string
 	}{
-		{"restored over it", overwrite, 5, "", 5, "beyond the head"},
+		{"restored over it", overwrite, 5, "run the command again", 5, "beyond the head"},
 		{"restored and written", func(t *testing.T, path, backup string) {
 			overwrite(t, path, backup)
 			tidemark(t, strings.Repeat("another history\n", 30), "append", path).want(t, 0)
-		}, 5, "", 5, "another history"},
+		}, 5, "run the command again", 5, "another history"},
 		{"renamed over it", func(t *testing.T, path, backup string) {
 			if err := os.Rename(backup, path); err != nil {
 				t.Error(err)
