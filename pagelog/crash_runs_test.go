@@ -124,6 +124,7 @@ func (p *crashPool) run(t *testing.T, workloads []string, setup func(*crash)) {
 // sector's and a page's edge.
 var steps = []string{
 	"c1", "c376", "c368", "c3960", "c3952", "c5000+3", "b10/500/20", "m100/8/300", "k100", "sync", "blob",
+	"y2", "y1 blob z3",
 	"close open", "kill open", "cut1 open", "cut2 open", "cut3 open", "&k60 c20",
 	"full c900 c1 room c7", "!sync c50 c1", "!write:100 c700", "!write2:60 c60", "!sync2 c30 close",
 	"kill !trunc open", "kill !dir open", "kill !sync open", "kill !write open", "!write2:200 c10 close",
@@ -249,6 +250,29 @@ func TestL23_StoriesOfManyCrashes(t *testing.T) {
 func slowRace(t *testing.T) {
 	if raceEnabled {
 		t.Skip("one goroutine, and slow under the race detector")
+	}
+}
+
+// TestCrash_IndexRuns_D9 is lives in which runs of the index are written, put
+// together and built anew, with the power gone in every one of those steps and
+// in the recovery from that; nine checkpoints fill the youngest level.
+func TestCrash_IndexRuns_D9(t *testing.T) {
+	slowRace(t)
+	every := func(n int64) func(*crash) {
+		return func(c *crash) { c.opts.ZeroAhead, c.opts.CheckpointEvery = ZeroAheadOff, n }
+	}
+	lines := []string{
+		"y2 blob y2 blob z1 blob y1 blob y1 blob y1 blob y1 blob y1 blob y1 blob z2 cut1 open y1 close open",
+		"y3 reindex z2 y1 cut2 open blob reindex cut3 open y1 reindex kill open c9",
+		"y40 blob y40 reindex y2 close open y1 cut4 open y1 blob !sync blob kill open y1",
+		"y2 full blob reindex y1 room reindex blob y1 !write:60 blob kill open reindex !sync2 reindex kill open y1",
+		"b100/8 y2 blob c5000 reindex k30 z2 cut5 open !write2 reindex kill open z1 sync close",
+	}
+	if testing.Short() {
+		lines = lines[:2]
+	}
+	for _, n := range []int64{0, 300} {
+		crashAll(t, lines, every(n))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemark-log/tidemark/checkpoint"
 	"github.com/tidemark-log/tidemark/cursor"
 	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/simdisk"
@@ -28,6 +29,7 @@ import (
 //   - what it holds is a prefix of what was handed over, by content, and no
 //     shorter than what was acknowledged, nor than what a Durable reader saw;
 //   - the digest of its head is the one that its content gives;
+//   - every key of those commits leads where it must, and no other is found;
 //   - once it is open, nothing of it is in flight;
 //   - a reader that never writes sees no damage before, and the same after;
 //   - opening it again changes nothing, and commits go on behind it.
@@ -39,6 +41,10 @@ import (
 //	b100/20/8  three durable commits that share one write
 //	m100/20/8  the same, the first, the third, … complete-only
 //	&k50       a complete-only commit in the middle of the next sync
+//	y3         a durable commit of three records, each with a key of its own; the
+//	           first has one more, which all such commits use
+//	z3         the same, complete-only
+//	reindex    Reindex
 //	sync       Sync
 //	blob       Checkpoint with a few bytes, at the head
 //	close      Close                 kill    the process ends, the disk goes on
@@ -81,7 +87,17 @@ func (a crashStats) add(b crashStats) crashStats {
 // handed is a commit as it was handed over.
 type handed struct {
 	records [][]byte
-	digest  uint64 // of the history that ends with it
+	kinds   []uint32 // of the records; nil: all 0
+	keys    []uint32 // records that have a key of their own
+	digest  uint64   // of the history that ends with it
+}
+
+// kind returns the kind of a record.
+func (h *handed) kind(i int) uint32 {
+	if h.kinds == nil {
+		return 0
+	}
+	return h.kinds[i]
 }
 
 // level is one run on one disk: the workload, or a recovery.
@@ -268,13 +284,48 @@ func (v *level) compare(r *Reader) (int, error) {
 		}
 		i := 0
 		for rec := range frame.Records(g.body) {
-			if !bytes.Equal(rec.Data, want.records[i]) {
+			if !bytes.Equal(rec.Data, want.records[i]) || rec.Kind != want.kind(i) {
 				return n, fmt.Errorf("record %d of commit %d has other bytes than were handed over", i, n)
 			}
 			i++
 		}
 	}
-	return n, nil
+	return n, v.compareKeys(r, n)
+}
+
+// compareKeys looks up the keys of the first n commits, and of those that are
+// not there.
+func (v *level) compareKeys(r *Reader, n int) error {
+	newest, any := uint64(0), false
+	for i := range v.hand {
+		h, rev := &v.hand[i], v.base()+uint64(i+1)
+		if len(h.keys) == 0 {
+			continue
+		}
+		any = true
+		for j, want := range h.keys {
+			got, record, err := r.Lookup(ownKey(rev, j))
+			if i < n && (err != nil || got != rev || record != want) || i >= n && !errors.Is(err, ErrNoKey) {
+				return fmt.Errorf("key %d of commit %d, of %d that are there, leads to revision %d, record %d: %w", j, i+1, n, got, record, err)
+			}
+		}
+		if i < n {
+			newest = rev
+		}
+	}
+	if !any {
+		return nil
+	}
+	got, _, err := r.Lookup([]byte("all"), []byte("newest"))
+	if newest == 0 && !errors.Is(err, ErrNoKey) || newest > 0 && (err != nil || got != newest) {
+		return fmt.Errorf("the key of all leads to revision %d, not %d: %w", got, newest, err)
+	}
+	return nil
+}
+
+// ownKey returns the jth key of the commit rev.
+func ownKey(rev uint64, j int) (namespace, key []byte) {
+	return []byte("own"), fmt.Appendf(nil, "%d.%d", rev, j)
 }
 
 // look opens the log on a disk that a power cut left.
@@ -383,7 +434,7 @@ func (v *level) again(n int, first Report) {
 	}
 	records := [][]byte{payload(-1, 33)}
 	v.hand = v.hand[:n]
-	v.hand = append(v.hand, v.next(records))
+	v.hand = append(v.hand, v.next(handed{records: records}))
 	if _, err := l.Commit(context.Background(), batchOf(records...)); errors.Is(err, ErrNoSpace) && v.c.faults {
 		return
 	} else if err != nil {
@@ -402,17 +453,18 @@ func (v *level) again(n int, first Report) {
 }
 
 // next returns what the next commit is if it has these records.
-func (v *level) next(records [][]byte) handed {
+func (v *level) next(c handed) handed {
 	prev := uint64(v.c.create.Base.Digest)
 	if n := len(v.hand); n > 0 {
 		prev = v.hand[n-1].digest
 	}
 	var body []byte
-	for _, r := range records {
-		body = frame.AppendRecord(body, 0, 0, frame.Plain, r)
+	for i, r := range c.records {
+		body = frame.AppendRecord(body, c.kind(i), 0, frame.Plain, r)
 	}
-	h := frame.GroupHeader{Count: uint32(len(records)), Revision: v.base() + uint64(len(v.hand)+1), Prev: prev}
-	return handed{records, h.ChainDigest(body)}
+	h := frame.GroupHeader{Count: uint32(len(c.records)), Revision: v.base() + uint64(len(v.hand)+1), Prev: prev}
+	c.digest = h.ChainDigest(body)
+	return c
 }
 
 // base is the revision that the log begins after.
@@ -462,10 +514,15 @@ func (v *level) do(w string) {
 		v.settle(v.log.Sync(context.Background()), n)
 	case w == "blob":
 		v.blob()
+	case w == "reindex":
+		n := len(v.hand)
+		v.settle(v.log.Reindex(context.Background()), n)
 	case w == "close":
 		v.close()
 	case strings.ContainsRune("ckbm", rune(w[0])):
 		v.commits(w[0], strings.Split(arg, "/"))
+	case w[0] == 'y', w[0] == 'z':
+		v.keyed(w[0] == 'z', arg)
 	default:
 		v.fail("no such word: %q", w)
 	}
@@ -566,9 +623,37 @@ func (v *level) settle(err error, n int) {
 	}
 }
 
+// keyed hands over a commit with keys.
+func (v *level) keyed(complete bool, keys string) {
+	n, err := strconv.Atoi(keys)
+	if err != nil {
+		v.fail("%v", err)
+	}
+	b := &Batch{CompleteOnly: complete}
+	var h handed
+	rev := v.base() + uint64(len(v.hand)+1)
+	key := func(record uint32, namespace, key []byte) {
+		b.Key(namespace, key)
+		h.records = append(h.records, checkpoint.AppendKey(nil, checkpoint.Key{Record: record, Namespace: namespace, Key: key}))
+		h.kinds = append(h.kinds, frame.KindIndexKey)
+	}
+	for j := range n {
+		record, data := uint32(len(h.records)), payload(len(v.hand)*31+j, 9)
+		b.Append(data)
+		h.records, h.kinds, h.keys = append(h.records, data), append(h.kinds, 0), append(h.keys, record)
+		ns, own := ownKey(rev, j)
+		key(record, ns, own)
+		if j == 0 {
+			key(record, []byte("all"), []byte("newest"))
+		}
+	}
+	base := len(v.hand)
+	v.hand = append(v.hand, v.next(h))
+	v.handOver([]*Batch{b}, base)
+}
+
 // commits hands over commits, several of them in one write.
 func (v *level) commits(kind byte, sizes []string) {
-	ops, poisoned := v.fs.Ops(), v.poisoned
 	base := len(v.hand)
 	batches := make([]*Batch, len(sizes))
 	for i, list := range sizes {
@@ -582,8 +667,14 @@ func (v *level) commits(kind byte, sizes []string) {
 		}
 		batches[i] = batchOf(records...)
 		batches[i].CompleteOnly = kind == 'k' || kind == 'm' && i%2 == 0
-		v.hand = append(v.hand, v.next(records))
+		v.hand = append(v.hand, v.next(handed{records: records}))
 	}
+	v.handOver(batches, base)
+}
+
+// handOver commits batches, the first of which is commit base+1, in one write.
+func (v *level) handOver(batches []*Batch, base int) {
+	ops, poisoned := v.fs.Ops(), v.poisoned
 	for i, err := range commitTogether(v.log, batches) {
 		switch {
 		case err == nil && batches[i].CompleteOnly:

@@ -125,3 +125,78 @@ func TestIndex_FindsEveryKey_L39(t *testing.T) {
 		})
 	}
 }
+
+// TestIndex_LookupAt_Q107: a key leads where it led at a revision, whatever was
+// added since and wherever its entries are by now; a Durable reader finds none
+// that a loss of power may take back.
+func TestIndex_LookupAt_Q107(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.log")
+	l, err := Create(path, CreateOptions{PageSize: 4096}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, key := []byte("ns"), []byte("key")
+	commits := 0
+	put := func(keys ...string) {
+		t.Helper()
+		var b Batch
+		b.CompleteOnly = true
+		for _, k := range keys {
+			b.Append([]byte(k))
+			b.Key(ns, []byte(k))
+		}
+		if _, err := l.Commit(context.Background(), &b); err != nil {
+			t.Fatal(err)
+		}
+		commits++
+	}
+	for i := range 300 { // every third commit has the key, once or twice
+		keys := []string{"other"}
+		for range i % 3 {
+			keys = append(keys, "key")
+		}
+		for j := range 60 {
+			keys = append(keys, fmt.Sprint(i, ".", j))
+		}
+		put(keys...)
+	}
+	if err := l.Sync(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	put("key", "new")
+	other, err := OpenReader(path, ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who, r := range map[string]*Reader{"the log": l.Reader, "a durable reader": l.DurableReader(), "another process": other} {
+		for rev := uint64(1); rev <= 300; rev += 7 {
+			want := rev - (rev+2)%3 // revision 1 has it not, 2 once, 3 twice
+			if (rev+2)%3 > 0 {
+				want = rev
+			} else {
+				want--
+			}
+			got, record, err := r.LookupAt(rev, ns, key)
+			if want == 0 && !errors.Is(err, ErrNoKey) || want > 0 && (err != nil || got != want || record != uint32(2*((want-1)%3))) {
+				t.Fatalf("%s, at %d: revision %d, record %d, %v; want %d", who, rev, got, record, err, want)
+			}
+		}
+	}
+	for _, at := range []uint64{301, 302, 1 << 60} {
+		if rev, _, err := l.LookupAt(at, ns, key); rev != 301 || err != nil {
+			t.Errorf("at %d: %d, %v", at, rev, err)
+		}
+		if rev, _, err := l.DurableReader().LookupAt(at, ns, key); rev != 300 || err != nil {
+			t.Errorf("durable, at %d: %d, %v", at, rev, err)
+		}
+	}
+	if _, _, err := l.DurableReader().Lookup(ns, []byte("new")); !errors.Is(err, ErrNoKey) {
+		t.Errorf("a key that is not durable: %v", err)
+	}
+	if l.IndexStats().Runs == 0 {
+		t.Error("everything is in memory")
+	}
+	if err := errors.Join(other.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

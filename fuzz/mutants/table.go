@@ -370,4 +370,82 @@ var named = []mutant{
 		name: "reader: go on in a restored file", file: "pagelog/judge.go", pkg: "./pagelog", tests: "^TestRestore_L43_UnderAReader$",
 		old: "if f != nil || w.at.place() != v.seen.place() {", new: "if false {",
 	},
+
+	// The keyed index.
+	{
+		name: "index: leave the keys of this write out of the run", file: "pagelog/index_write.go", pkg: "./pagelog", tests: "^TestCrash_IndexRuns_D9$",
+		old: "entries = append(entries, p.keys[p.from:]...)", new: "",
+	},
+	{
+		name: "index: forget the keys behind the checkpoint at opening", file: "pagelog/index_recover.go", pkg: "./pagelog", tests: "^TestCrash_IndexRuns_D9$",
+		old: "err := reader.catchUp(r.index, &b)", new: "err := reader.catchUp(&index{through: at.rev}, &b)",
+	},
+	{
+		name: "index: list the runs as they were", file: "pagelog/index_write.go", pkg: "./pagelog", tests: "^TestCrash_IndexRuns_D9$",
+		old: "return p.lv.list()", new: "return x.lv.list()",
+	},
+	{
+		name: "index: put the youngest runs together without one of them", file: "pagelog/index.go", pkg: "./pagelog", tests: "^TestCrash_IndexRuns_D9$",
+		old: "for _, r := range young {", new: "for _, r := range young[1:] {",
+	},
+	{
+		name: "index: rebuild without what was added meanwhile", file: "pagelog/index_write.go", pkg: "./pagelog", tests: "^TestIndex_Concurrent_L39$",
+		old: "p.keys = append(slices.Clone(x.tee), p.keys...)", new: "",
+	},
+	{
+		name: "index: believe a hit", file: "pagelog/index_lookup.go", pkg: "./pagelog", tests: "^TestIndex_Collisions_L39_Q22$",
+		old: "if err == nil && k.Record == e.Record && bytes.Equal(k.Key, q.key) && bytes.Equal(k.Namespace, q.namespace) {", new: "if err == nil && (bytes.Equal(k.Key, q.key) || true) {",
+	},
+	{
+		name: "index: give up at the first false entry", file: "pagelog/index_lookup.go", pkg: "./pagelog", tests: "^TestIndex_Collisions_L39_Q22$",
+		old: "return !ok\n", new: "return false\n",
+	},
+	{
+		name: "index: call a dropped key absent", file: "pagelog/index_lookup.go", pkg: "./pagelog", tests: "^TestIndex_DroppedIsCompacted_L39$",
+		old: "return false, fmt.Errorf(\"the key leads to revision %d: %w\", e.Revision, compacted(q.b))", new: "return false, nil",
+	},
+	{
+		name: "index: call a key absent that was not indexed", file: "pagelog/index_lookup.go", pkg: "./pagelog", tests: "^TestIndex_DroppedIsCompacted_L39$",
+		old: "case since > base:", new: "case false:",
+	},
+	{
+		name: "index: show keys that are not durable", file: "pagelog/index_lookup.go", pkg: "./pagelog", tests: "^TestIndex_LookupAt_Q107$",
+		old: "if e.Revision > min(q.at, q.b.stop.rev) {", new: "if e.Revision > q.at {",
+	},
+	{
+		name: "index: pass over a block that is damaged", file: "pagelog/index_read.go", pkg: "./pagelog", tests: "^TestIndex_Damage_FailsClosed_L39_Q25$",
+		old: "\treturn false, err\n}\n\n// first returns", new: "\treturn true, nil\n}\n\n// first returns",
+	},
+	{
+		name: "index: look at the older run first", file: "pagelog/index.go", pkg: "./pagelog", tests: "^TestIndex_Model_L39$",
+		old: "v.all[0].incoming = append([]*run{made}, young...)", new: "v.all[0].incoming = append(slices.Clone(young), made)",
+	},
+	{
+		name: "index: merge all at once", file: "pagelog/index_write.go", pkg: "./pagelog", tests: "^TestIndex_NoStall_L40$",
+		old: "for range 2 + len(p.keys)/512 {\n\t\tn, first := lv.merges()\n\t\tif n == 0 || p.credit-p.placed <= 0 {", new: "for {\n\t\tn, first := lv.merges()\n\t\tif n == 0 {",
+	},
+	{
+		name: "index: resume a merge at the beginning", file: "pagelog/index_merge.go", pkg: "./pagelog", tests: "^TestIndex_ResumedMerge_L40$",
+		old: "if err != nil || e == nil || e.Compare(&l.last) > 0 {", new: "if err != nil || e == nil || true {",
+	},
+	{
+		name: "block: ignore the sum", file: "checkpoint/run.go", pkg: "./checkpoint", tests: "^TestBlock_EveryBit_L2$",
+		old: "if le.Uint64(b[blockSum:]) != xxh3.HashSeed(b[:blockSum], run<<32+uint64(number)) {", new: "if false {",
+	},
+	{
+		name: "block: accept one of another run", file: "checkpoint/run.go", pkg: "./checkpoint", tests: "^TestBlock_EveryBit_L2$",
+		old: "if le.Uint64(b[blockSum:]) != xxh3.HashSeed(b[:blockSum], run<<32+uint64(number)) {", new: "if le.Uint64(b[blockSum:]) != xxh3.HashSeed(b[:blockSum], 7<<32+uint64(number)) {",
+	},
+	{
+		name: "run: cut pieces without trying the guess", file: "checkpoint/run.go", pkg: "./checkpoint", tests: "^TestRun_GuessIsWithinOne_L39$",
+		old: "if int(low) < i-1 || int(high) > i+1 {", new: "if int(low) < i-9 || int(high) > i+9 {",
+	},
+	{
+		name: "checkpoint: hand out one that is not durable", file: "pagelog/checkpoint.go", pkg: "./pagelog", tests: "^TestL35_HonouredOnlyAsNamed$",
+		old: "if end < 0 || end > proven {", new: "if end < 0 {",
+	},
+	{
+		name: "fork: a new secret for the hashes of keys", file: "fork/fork.go", pkg: "./fork", tests: "^TestFork_",
+		old: "f.id.IndexKey = key", new: "_ = key",
+	},
 }
