@@ -64,11 +64,13 @@ func (l *Log) canWrite() bool {
 	if l.syncing && !front.completeOnly() {
 		return false
 	}
-	if l.head.end == l.durable.end || l.mayStayUnsynced(front, 0) {
-		return true
-	}
-	l.want = true
-	return false
+	return !l.awaitsSync()
+}
+
+// awaitsSync reports whether the next ticket waits for a sync, because what is
+// not durable has reached its bound.
+func (l *Log) awaitsSync() bool {
+	return !l.writing && l.queue.len() > 0 && l.head.end != l.durable.end && !l.mayStayUnsynced(l.queue.front(), 0)
 }
 
 // mayStayUnsynced keeps the stretch that is complete and not durable within its
@@ -83,7 +85,9 @@ func (l *Log) mayStayUnsynced(t *Ticket, before int64) bool {
 	return l.head.end-l.durable.end+before+t.size() <= bound
 }
 
-func (l *Log) canSync() bool { return l.want && !l.syncing && l.waiting == 0 && l.cause == nil }
+func (l *Log) canSync() bool {
+	return (l.want || l.awaitsSync()) && !l.syncing && l.waiting == 0 && l.cause == nil
+}
 
 // handOver sees to it that somebody does the work that may be done. mu is held.
 func (l *Log) handOver() {
