@@ -114,7 +114,7 @@ func (e *edited) examine(t *testing.T) {
 	allocated(t, "verify", func() {
 		report, verr = pagelog.VerifyIn(context.Background(), w.env(), logName, pagelog.VerifyOptions{Workers: 1})
 	})
-	allocated(t, "a reader", func() { seen, rerr = e.reader(w) })
+	allocated(t, "a reader", func() { seen, rerr = e.reader(t, w) })
 	e.prefix(t, "reader", seen)
 	if rerr != nil {
 		e.refused(t, "reader", rerr)
@@ -137,7 +137,7 @@ func (e *edited) examine(t *testing.T) {
 	}
 }
 
-func (e *edited) reader(w *world) ([]commit, error) {
+func (e *edited) reader(t *testing.T, w *world) ([]commit, error) {
 	r, err := pagelog.OpenReaderIn(w.env(), logName, pagelog.ReaderOptions{})
 	if err != nil {
 		return nil, err
@@ -149,7 +149,40 @@ func (e *edited) reader(w *world) ([]commit, error) {
 			err = nil
 		}
 	}
+	if err == nil {
+		e.lookUp(t, "reader", r, commits)
+	}
 	return commits, errors.Join(err, r.Close())
+}
+
+// lookUp asks for every key of the original, and for one that there is not,
+// where all commits can be read. Whatever became of the index, the answer is the
+// newest record with that key, or an error that says that the index cannot tell;
+// and none but that record's commit is needed for it.
+func (e *edited) lookUp(t *testing.T, what string, r *pagelog.Reader, commits []commit) {
+	head := uint64(len(commits))
+	for key, places := range e.keys {
+		got := keyPlace{}
+		var err error
+		got.revision, got.record, err = r.Lookup([]byte("keys"), []byte(key))
+		want := keyPlace{}
+		for _, p := range places {
+			if p.revision <= head {
+				want = p
+			}
+		}
+		switch {
+		case errors.Is(err, pagelog.ErrIndexDamaged), e.class != accident && err != nil:
+		case e.class == forged:
+		case e.class == mixed && got.revision <= head:
+		case want == keyPlace{} && errors.Is(err, pagelog.ErrNoKey):
+		case err != nil || got != want:
+			t.Errorf("%s: key %s leads to %+v, %v; want %+v of %d commits", what, key, got, err, want, head)
+		}
+	}
+	if _, _, err := r.Lookup([]byte("keys"), []byte("none")); err == nil {
+		t.Errorf("%s: a key that nobody used is found", what)
+	}
 }
 
 // opened checks a log that opened for writing.
@@ -162,6 +195,16 @@ func (e *edited) opened(t *testing.T, w *world, l *pagelog.Log) []commit {
 	e.prefix(t, "open", kept)
 	if e.class == accident && rep.End < e.floorOf(e.b) {
 		t.Errorf("opened up to %d; %d was acknowledged, and the file proves it", rep.End, e.floorOf(e.b))
+	}
+	if err == nil {
+		e.lookUp(t, "open", l.Reader, kept)
+	}
+	if err == nil && len(e.keys) > 0 && e.class == accident {
+		if rerr := l.Reindex(context.Background()); rerr != nil {
+			t.Errorf("rebuilding the index: %v", rerr)
+		} else {
+			e.lookUp(t, "rebuilt", l.Reader, kept)
+		}
 	}
 	if err == nil && len(kept) > 0 && kept[len(kept)-1].revision != rep.Head {
 		t.Errorf("the report says head %d, the last commit is %d", rep.Head, kept[len(kept)-1].revision)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tidemark-log/tidemark/checkpoint"
 	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/simdisk"
 	"github.com/tidemark-log/tidemark/pagelog"
@@ -20,6 +21,12 @@ type commit struct {
 	revision uint64
 	digest   uint64
 	records  string // what was committed
+}
+
+// keyPlace is a record that a key leads to.
+type keyPlace struct {
+	revision uint64
+	record   uint32
 }
 
 // spot is a structure of a log: what edits aim at.
@@ -38,7 +45,8 @@ type original struct {
 	groups  []spot  // in order
 	pages   []int64 // offsets of page headers
 	commits []commit
-	floor   int64 // the durable end that slots and headers prove
+	keys    map[string][]keyPlace // newest last
+	floor   int64                 // the durable end that slots and headers prove
 }
 
 // world is a place for one log, the same in every run.
@@ -93,6 +101,17 @@ var scripts = []script{
 	{"one way", pagelog.CreateOptions{PageSize: 4096}, pagelog.Options{CheckpointEvery: -1}, []string{"c100", "c50", "kill", "open", "c33", "c44", "close"}},
 	{"another way", pagelog.CreateOptions{PageSize: 4096}, pagelog.Options{CheckpointEvery: -1}, []string{"c100", "c50", "close", "open", "close", "open", "x33", "x44", "k90", "kill"}},
 	{"empty", pagelog.CreateOptions{PageSize: 4096}, pagelog.Options{}, []string{"close"}},
+	{"keys", pagelog.CreateOptions{PageSize: 4096}, pagelog.Options{CheckpointEvery: -1}, []string{"y30", "blob", "c20", "y9", "blob", "y150", "reindex", "y5", "kill", "open", "y3", "blob", "y2", "close"}},
+}
+
+// choose returns the original that a byte stands for. Programs that found
+// something are kept, and must go on to mean the same: the log of keys came
+// later, and has half the bytes of the empty one.
+func choose(b byte) *original {
+	if b%16 == 15 {
+		return originals()[8]
+	}
+	return originals()[b%8]
 }
 
 // originals are made once.
@@ -136,6 +155,8 @@ func (s *script) run() *original {
 		case "open":
 			l, err = pagelog.OpenIn(w.env(), logName, s.opts)
 			must(err)
+		case "reindex":
+			must(l.Reindex(context.Background()))
 		case "blob":
 			must(l.Checkpoint(context.Background(), l.Head().Revision, []byte("state of the host")))
 		default:
@@ -144,6 +165,13 @@ func (s *script) run() *original {
 			_, err := fmt.Sscanf(word[1:], "%d", &size)
 			must(err)
 			b := &pagelog.Batch{CompleteOnly: word[0] == 'k'}
+			for i := range size {
+				if word[0] != 'y' {
+					break
+				}
+				b.Append([]byte{byte(n), byte(i)})
+				b.Key([]byte("keys"), fmt.Append(nil, i)) // used again and again
+			}
 			data := bytes.Repeat([]byte{byte(n), word[0], 'T', 'I', 'D', 'E'}, size/6+1)[:size]
 			b.Append(data)
 			b.Append([]byte("and more"))
@@ -160,7 +188,7 @@ func (s *script) run() *original {
 func describe(name string, b []byte) *original {
 	id, err := frame.DecodeIdentity(b)
 	must(err)
-	o := &original{name: name, b: b, id: id, geo: id.Geometry()}
+	o := &original{name: name, b: b, id: id, geo: id.Geometry(), keys: map[string][]keyPlace{}}
 	o.floor = o.slotFloor(b)
 	end, last := o.geo.HeaderArea(), uint64(0)
 	for {
@@ -183,6 +211,9 @@ func describe(name string, b []byte) *original {
 			var text strings.Builder
 			for r := range frame.Records(body) {
 				text.WriteString(string(r.Data) + "|")
+				if k, err := checkpoint.DecodeKey(r.Data); err == nil && r.Kind == checkpoint.KindKey {
+					o.keys[string(k.Key)] = append(o.keys[string(k.Key)], keyPlace{h.Revision, k.Record})
+				}
 			}
 			o.commits = append(o.commits, commit{h.Revision, h.Digest, text.String()})
 		}

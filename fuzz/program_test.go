@@ -33,11 +33,10 @@ const maxSize = 96 << 10 // no program makes a log longer
 
 // runProgram applies a program.
 func runProgram(p []byte) *edited {
-	list := originals()
 	if len(p) == 0 {
 		p = []byte{0}
 	}
-	e := &edited{original: list[int(p[0])%len(list)]}
+	e := &edited{original: choose(p[0])}
 	e.b = slices.Clone(e.original.b)
 	for p = p[1:]; len(p) >= stepSize; p = p[stepSize:] {
 		e.step(p[:stepSize])
@@ -130,7 +129,7 @@ func (e *edited) splice(s []byte) {
 // sibling copies a stretch from where it lies in another history of this log,
 // as a restored copy or a misdirected write may.
 func (e *edited) sibling(s []byte) {
-	other := originals()[int(s[3])%len(originals())]
+	other := choose(s[3])
 	from := e.place(s[1], s[2])
 	to := min(e.place(s[6], s[7]), int64(len(other.b)))
 	if from < to {
