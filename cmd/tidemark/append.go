@@ -19,10 +19,12 @@ import (
 )
 
 type appendFlags struct {
-	group count
-	sync  choice
-	ack   bool
-	json  bool
+	namespace string
+	key       string
+	group     count
+	sync      choice
+	ack       bool
+	json      bool
 }
 
 func newAppend(a *app) *cobra.Command {
@@ -49,13 +51,20 @@ With --json each line is {"payload": "text"} or {"payload_base64": "bytes"}, and
 the lines that 'cat --json' prints are taken, too. A line that is neither ends
 append with its number; what was committed before it stays.
 
+--key makes each record findable with 'get', in the namespace that --namespace
+names or in the empty one; the last one added under a key is the one that is
+found. A JSON line may give keys of its own, as in
+{"payload": "paid", "keys": [{"namespace": "orders", "key": "7"}]}; the names of
+key and namespace may end in _base64, too.
+
 An interrupt (Ctrl-C) or SIGTERM lets the commit under way finish, closes the
 log and exits with 128 plus the signal's number; lines of a commit that was not
 full yet are not written. When nobody reads the acknowledgements any more,
 append stops the same way, and exits 0.`,
 		Example: `  printf 'one\ntwo\nthree\n' | tidemark append run.log --ack
   tidemark append run.log --group 100 < input.txt
-  printf '%s\n' '{"payload": "two\nlines"}' | tidemark append run.log --json`,
+  printf '%s\n' '{"payload": "two\nlines"}' | tidemark append run.log --json
+  echo shipped | tidemark append run.log --namespace orders --key order-17`,
 		Args: oneLog,
 		RunE: func(cmd *cobra.Command, args []string) error { return appendLines(cmd, a, args[0], &o) },
 	}
@@ -64,17 +73,39 @@ append stops the same way, and exits 0.`,
 	f.Var(&o.sync, "sync", "wait until each commit is durable, or only complete")
 	f.BoolVar(&o.ack, "ack", false, "print each acknowledged revision on its own line, at once")
 	f.BoolVar(&o.json, "json", false, "each line is a JSON object")
+	f.StringVar(&o.namespace, "namespace", "", "where --key is looked up: a `NAMESPACE`, empty if not set")
+	f.StringVar(&o.key, "key", "", "add each record under this `KEY`")
 	completeWords(cmd, "sync", o.sync.allowed)
 	return cmd
 }
 
+// keys returns the keys that every record gets.
+func (o *appendFlags) keys(cmd *cobra.Command) ([]recordKey, error) {
+	if !cmd.Flags().Changed("key") {
+		if cmd.Flags().Changed("namespace") {
+			return nil, usagef("--namespace: it goes with --key, which is not there")
+		}
+		return nil, nil
+	}
+	k := recordKey{[]byte(o.namespace), []byte(o.key)}
+	if err := k.check(); err != nil {
+		return nil, usagef("%w", err)
+	}
+	return []recordKey{k}, nil
+}
+
 func appendLines(cmd *cobra.Command, a *app, path string, o *appendFlags) error {
+	keys, err := o.keys(cmd)
+	if err != nil {
+		return err
+	}
 	log, err := openOrCreate(path, pagelog.Options{AllowAnyFileSystem: a.anyFileSystem})
 	if err != nil {
 		return err
 	}
 	lines, err := newAppender(cmd, log, o)
 	if err == nil {
+		lines.keys = keys
 		err = lines.run()
 	}
 	closed := log.Close()
@@ -107,11 +138,13 @@ func openOrCreate(path string, o pagelog.Options) (*pagelog.Log, error) {
 type appender struct {
 	log   *pagelog.Log
 	in    *lines
-	parse func(line []byte) ([]byte, error) // nil: the line is the payload
-	acks  io.Writer                         // nil: nobody asked
+	parse func(line []byte) (parsedLine, error) // nil: the line is the payload
+	keys  []recordKey                           // that every record gets
+	acks  io.Writer                             // nil: nobody asked
 	group int
 	limit int64 // bytes of one commit
 	batch pagelog.Batch
+	lines int   // in the batch
 	first int64 // number of the line with which the batch begins
 	head  uint64
 
@@ -130,7 +163,7 @@ func newAppender(cmd *cobra.Command, log *pagelog.Log, o *appendFlags) (*appende
 	limit := info.MaxRecord
 	a.limit = info.MaxGroup + frame.GroupHeaderSize
 	if o.json {
-		a.parse = parsePayload
+		a.parse = parseLine
 		limit = jsonLineLimit(limit)
 	}
 	if o.ack {
@@ -183,17 +216,24 @@ func (a *appender) loop() error {
 
 // add puts a line into the batch and commits it when it is full.
 func (a *appender) add(line []byte) error {
+	r := parsedLine{payload: line}
 	if a.parse != nil {
 		var err error
-		if line, err = a.parse(line); err != nil {
+		if r, err = a.parse(line); err != nil {
 			return fmt.Errorf("line %d: %w: %w; %s", a.in.number, errInput, err, a.kept(a.in.number))
 		}
 	}
-	if a.batch.Len() == 0 {
+	if a.lines == 0 {
 		a.first = a.in.number
 	}
-	a.batch.Append(line)
-	if a.batch.Len() < a.group && a.batch.Size() <= a.limit {
+	a.lines++
+	a.batch.Append(r.payload)
+	for _, keys := range [][]recordKey{a.keys, r.keys} {
+		for _, k := range keys {
+			a.batch.Key(k.namespace, k.key)
+		}
+	}
+	if a.lines < a.group && a.batch.Size() <= a.limit {
 		return nil
 	}
 	return a.commit()
@@ -201,7 +241,7 @@ func (a *appender) add(line []byte) error {
 
 // commit writes the batch, waits for it and acknowledges it.
 func (a *appender) commit() error {
-	if a.batch.Len() == 0 {
+	if a.lines == 0 {
 		return nil
 	}
 	a.busy.Lock()
@@ -212,6 +252,7 @@ func (a *appender) commit() error {
 	}
 	a.head = c.Revision
 	a.batch.Reset()
+	a.lines = 0
 	if a.acks == nil {
 		return nil
 	}
@@ -221,9 +262,9 @@ func (a *appender) commit() error {
 
 // failed says which lines a failed commit was made of, and what stands.
 func (a *appender) failed(err error) error {
-	from := a.in.number - int64(a.batch.Len()) + 1
+	from := a.in.number - int64(a.lines) + 1
 	where := fmt.Sprintf("line %d", from)
-	if a.batch.Len() > 1 {
+	if a.lines > 1 {
 		where = fmt.Sprintf("lines %d to %d", a.first, a.in.number)
 	}
 	if errors.Is(err, pagelog.ErrUncertain) || errors.Is(err, pagelog.ErrPoisoned) {
@@ -234,7 +275,7 @@ func (a *appender) failed(err error) error {
 
 // kept says what was committed before the lines that were not.
 func (a *appender) kept(line int64) string {
-	if a.batch.Len() > 0 {
+	if a.lines > 0 {
 		line = a.first
 	}
 	return fmt.Sprintf("nothing from line %d on was written, the log's head is revision %d", line, a.head)

@@ -32,7 +32,7 @@ is 1, and 'reindex' mends it.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print a JSON line with revision, record and payload or payload_base64")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print a JSON line with revision, record, payload or payload_base64, and keys")
 	return cmd
 }
 
@@ -66,12 +66,13 @@ func get(cmd *cobra.Command, r *pagelog.Reader, namespace, key string, o *printF
 	}
 	p := newPrinter(cmd.OutOrStdout(), o, r.Cursor(g.Commit))
 	index := uint32(0)
+	keys, _ := keysOf(&g)
 	for one, err := range g.Records() {
 		if index == record {
 			if err != nil {
 				return fmt.Errorf("revision %d, record %d: %w", revision, record, err)
 			}
-			if err := p.record(recordLine{Revision: revision, Record: int(record)}, one.Data); err != nil {
+			if err := p.record(recordLine{Revision: revision, Record: int(record), Keys: keys[record]}, one.Data); err != nil {
 				return err
 			}
 			break

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/tidemark-log/tidemark/checkpoint"
 	"github.com/tidemark-log/tidemark/pagelog"
 )
 
@@ -57,21 +59,64 @@ func (l *lines) next() ([]byte, error) {
 }
 
 // jsonLineLimit bounds a JSON line whose payload is within limit: a byte takes
-// six characters at most, and the rest is small.
-func jsonLineLimit(limit int64) int64 { return 6*limit + 4096 }
+// six characters at most, and there is room for eight keys of the greatest
+// length.
+func jsonLineLimit(limit int64) int64 { return 6*limit + 64<<10 }
 
-// parsePayload reads {"payload": text} or {"payload_base64": text}. The keys
-// revision and record, which cat prints beside them, are passed over.
-func parsePayload(line []byte) ([]byte, error) {
+// recordKey is a key that leads to a record.
+type recordKey struct{ namespace, key []byte }
+
+// check holds a key against the bounds of every log.
+func (k *recordKey) check() error {
+	switch {
+	case len(k.key) == 0:
+		return errors.New("a key has at least one byte")
+	case len(k.key) > checkpoint.MaxKey:
+		return fmt.Errorf("a key of %d bytes, none may have over %d", len(k.key), checkpoint.MaxKey)
+	case len(k.namespace) > checkpoint.MaxNamespace:
+		return fmt.Errorf("a namespace of %d bytes, none may have over %d", len(k.namespace), checkpoint.MaxNamespace)
+	}
+	return nil
+}
+
+// parsedLine is what a line of input says.
+type parsedLine struct {
+	payload []byte
+	keys    []recordKey
+}
+
+// parseLine reads {"payload": text} or {"payload_base64": text}, with keys if
+// there are any. The fields revision, record and cursor, which cat prints beside
+// them, are passed over.
+func parseLine(line []byte) (parsedLine, error) {
+	var r parsedLine
 	if !utf8.Valid(line) {
-		return nil, errors.New("it is not valid UTF-8; use payload_base64 for bytes that are no text")
+		return r, errors.New("it is not valid UTF-8; use payload_base64 for bytes that are no text")
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.New(`it is not a JSON object such as {"payload": "text"}`)
+		return r, errors.New(`it is not a JSON object such as {"payload": "text"}`)
 	}
-	var payload []byte
+	seen, err := object(d, r.take)
+	if err != nil {
+		return r, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return r, errors.New("there is something behind the JSON object")
+	}
+	if seen["payload"] == seen["payload_base64"] {
+		return r, errors.New("it must have one of the keys payload and payload_base64")
+	}
+	if at := loneSurrogate(line); at >= 0 {
+		return r, fmt.Errorf("the escape at byte %d is half of a UTF-16 pair, which is no text; use payload_base64", at+1)
+	}
+	return r, nil
+}
+
+// object reads a JSON object behind its brace, and has the value of each field
+// taken. It returns which fields there were.
+func object(d *json.Decoder, take func(d *json.Decoder, name string) error) (map[string]bool, error) {
 	seen := map[string]bool{}
 	for d.More() {
 		key, err := d.Token()
@@ -79,50 +124,100 @@ func parsePayload(line []byte) ([]byte, error) {
 			return nil, malformed(err)
 		}
 		name, _ := key.(string)
-		value, err := d.Token()
-		if err != nil {
-			return nil, malformed(err)
-		}
 		if seen[name] {
 			return nil, fmt.Errorf("key %q is there twice", name)
 		}
 		seen[name] = true
-		if payload, err = takeField(payload, name, value); err != nil {
+		if err := take(d, name); err != nil {
 			return nil, err
 		}
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, malformed(err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is something behind the JSON object")
-	}
-	if seen["payload"] == seen["payload_base64"] {
-		return nil, errors.New("it must have one of the keys payload and payload_base64")
-	}
-	if at := loneSurrogate(line); at >= 0 {
-		return nil, fmt.Errorf("the escape at byte %d is half of a UTF-16 pair, which is no text; use payload_base64", at+1)
-	}
-	return payload, nil
+	return seen, nil
 }
 
-// takeField handles one key of the object.
-func takeField(payload []byte, name string, value json.Token) ([]byte, error) {
+// take takes one field of a line.
+func (r *parsedLine) take(d *json.Decoder, name string) (err error) {
 	switch name {
 	case "revision", "record", "cursor":
-		if _, nested := value.(json.Delim); nested {
-			return nil, fmt.Errorf("the value of %q is no plain value", name)
+		value, err := d.Token()
+		if err != nil {
+			return malformed(err)
 		}
-		return payload, nil
+		if _, nested := value.(json.Delim); nested {
+			return fmt.Errorf("the value of %q is no plain value", name)
+		}
+		return nil
 	case "payload", "payload_base64":
+		r.payload, err = bytesOf(d, name)
+		return err
+	case "keys":
+		return r.takeKeys(d)
+	}
+	return unknownField(name, "payload", "payload_base64", "keys")
+}
+
+// takeKeys takes a list of keys.
+func (r *parsedLine) takeKeys(d *json.Decoder) error {
+	value, err := d.Token()
+	if err != nil {
+		return malformed(err)
+	}
+	if value != json.Delim('[') {
+		return errors.New(`the value of "keys" is not a list such as [{"namespace": "orders", "key": "7"}]`)
+	}
+	for d.More() {
+		if value, err = d.Token(); err != nil {
+			return malformed(err)
+		}
+		if value != json.Delim('{') {
+			return errors.New(`one of the keys is not an object such as {"namespace": "orders", "key": "7"}`)
+		}
+		var k recordKey
+		seen, err := object(d, k.take)
+		if err != nil {
+			return err
+		}
+		if seen["key"] == seen["key_base64"] || seen["namespace"] && seen["namespace_base64"] {
+			return errors.New("each of the keys must have one of key and key_base64, and at most one of namespace and namespace_base64")
+		}
+		if err := k.check(); err != nil {
+			return err
+		}
+		r.keys = append(r.keys, k)
+	}
+	if _, err := d.Token(); err != nil {
+		return malformed(err)
+	}
+	return nil
+}
+
+// take takes one field of a key.
+func (k *recordKey) take(d *json.Decoder, name string) (err error) {
+	switch name {
+	case "namespace", "namespace_base64":
+		k.namespace, err = bytesOf(d, name)
+	case "key", "key_base64":
+		k.key, err = bytesOf(d, name)
 	default:
-		return nil, fmt.Errorf("key %q is unknown%s", name, didYouMean(name, "", []string{"payload", "payload_base64"}))
+		err = unknownField(name, "namespace", "namespace_base64", "key", "key_base64")
+	}
+	return err
+}
+
+// bytesOf reads the value of a field: text, or base64 if its name says so.
+func bytesOf(d *json.Decoder, name string) ([]byte, error) {
+	value, err := d.Token()
+	if err != nil {
+		return nil, malformed(err)
 	}
 	text, ok := value.(string)
 	if !ok {
 		return nil, fmt.Errorf("the value of %q is not a string", name)
 	}
-	if name == "payload" {
+	if !strings.HasSuffix(name, "_base64") {
 		return []byte(text), nil
 	}
 	b, err := base64.StdEncoding.Strict().DecodeString(text)
@@ -130,6 +225,10 @@ func takeField(payload []byte, name string, value json.Token) ([]byte, error) {
 		return nil, fmt.Errorf("the value of %q is not base64 with padding: %w", name, err)
 	}
 	return b, nil
+}
+
+func unknownField(name string, known ...string) error {
+	return fmt.Errorf("key %q is unknown%s", name, didYouMean(name, "", known))
 }
 
 func malformed(err error) error {

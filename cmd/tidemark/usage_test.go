@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -209,27 +210,38 @@ func TestLoneSurrogate(t *testing.T) {
 	}
 }
 
-// FuzzParsePayload: a line is refused, or gives the payload that cat would
-// print the same way.
-func FuzzParsePayload(f *testing.F) {
+// FuzzParseLine: a line is refused, or gives the payload and the keys that cat
+// would print the same way.
+func FuzzParseLine(f *testing.F) {
+	f.Add([]byte(`{"payload": "a", "keys": [{"key": "k"}, {"namespace_base64": "AP8=", "key_base64": "gA=="}]}`))
 	f.Add([]byte(`{"payload": "a\ud83d\ude00"}`))
 	f.Add([]byte(`{"payload_base64": "AP8="}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		payload, err := parsePayload(line)
+		r, err := parseLine(line)
 		if err != nil {
 			return
 		}
 		var out bytes.Buffer
 		p := newPrinter(&out, &printFlags{json: true}, cursor.Cursor{})
-		if err := p.record(recordLine{}, payload); err != nil {
+		var keys []keyLine
+		for _, k := range r.keys {
+			var l keyLine
+			l.Namespace, l.NamespaceBytes = textOrBase64(k.namespace)
+			l.Key, l.KeyBytes = textOrBase64(k.key)
+			keys = append(keys, l)
+		}
+		if err := p.record(recordLine{Keys: keys}, r.payload); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.out.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := parsePayload(bytes.TrimSuffix(out.Bytes(), []byte("\n")))
-		if err != nil || !bytes.Equal(again, payload) {
-			t.Fatalf("%q came back as %q, %v", payload, again, err)
+		again, err := parseLine(bytes.TrimSuffix(out.Bytes(), []byte("\n")))
+		same := slices.EqualFunc(again.keys, r.keys, func(a, b recordKey) bool {
+			return bytes.Equal(a.namespace, b.namespace) && bytes.Equal(a.key, b.key)
+		})
+		if err != nil || !bytes.Equal(again.payload, r.payload) || !same {
+			t.Fatalf("%q came back as %q, %v", r, again, err)
 		}
 	})
 }
