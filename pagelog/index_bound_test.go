@@ -17,12 +17,16 @@ import (
 	"github.com/tidemark-log/tidemark/internal/disk"
 )
 
-// figures returns how many keys the bound tests use: some by default, more with
-// INDEX_KEYS=1000000 or 10000000, which take minutes and 1 to 8 GB of disk.
+// figures returns how many keys the bound tests use: a million, which take some
+// seconds and 600 MB of disk, or as many as INDEX_KEYS says; ten million take
+// ten times as much.
 func figures(t testing.TB) int {
 	n, err := strconv.Atoi(os.Getenv("INDEX_KEYS"))
 	if err != nil {
-		n = 100_000
+		n = 1_000_000
+		if raceEnabled {
+			n = 100_000
+		}
 	}
 	if testing.Short() {
 		n = min(n, 30_000)
