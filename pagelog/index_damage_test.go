@@ -1,6 +1,7 @@
 package pagelog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -297,8 +298,9 @@ func TestIndex_IsNoHistory_L36(t *testing.T) {
 }
 
 // TestIndex_StaleOrSwapped_C44 covers C44: a checkpoint that is damaged, or
-// both, or both slots, cost time and change no answer; a block in the place of
-// another is found out.
+// both, or both slots, or that are of an earlier time, cost time and change no
+// answer; blocks in the place of others, of their run and of another, are found
+// out.
 func TestIndex_StaleOrSwapped_C44(t *testing.T) {
 	const n, per = 30_000, 50
 	damage := map[string]func(t *testing.T, path string, l *Log){
@@ -340,29 +342,120 @@ func TestIndex_StaleOrSwapped_C44(t *testing.T) {
 			}
 		})
 	}
-	t.Run("swapped blocks", func(t *testing.T) {
-		_, l := keyedLog(t, n, per)
-		defer l.Close()
-		s := runReader{file: l.file, geo: l.geo}
+	t.Run("blocks in the place of others", func(t *testing.T) {
+		path, l := keyedLog(t, n, per)
+		var at []int64 // of blocks, two of each run and of runs beside each other
 		for _, r := range runsOf(l) {
 			if r.keys != nil {
 				continue
 			}
-			b, err := s.body(r.Extents[0].Offset, pieceBody+checkpoint.BlockSize, checkpoint.BlockSize)
+			for _, x := range []int{0, len(r.Extents) - 1} {
+				for b := range min(r.Extents[x].Blocks, 3) {
+					at = append(at, l.geo.End(r.Extents[x].Offset, pieceBody+int64(b)*checkpoint.BlockSize))
+				}
+			}
+		}
+		if len(at) < 4 {
+			t.Fatal(at)
+		}
+		closeLog(t, l)
+		rotate(t, path, at)
+		r, err := OpenReader(path, ReaderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		damaged := 0
+		for i := range n + 500 {
+			rev, record, err := r.Lookup([]byte("ns"), fmt.Appendf(nil, "k%d", i))
+			switch {
+			case errors.Is(err, ErrIndexDamaged):
+				damaged++
+			case i >= n && !errors.Is(err, ErrNoKey), i < n && (err != nil || rev != uint64(i/per+1) || record != uint32(i%per*2)):
+				t.Fatalf("key %d: revision %d, record %d, %v", i, rev, record, err)
+			}
+		}
+		if commits, err := contents(r, 0); len(commits) != n/per || err != nil {
+			t.Errorf("%d commits, %v", len(commits), err)
+		}
+		if damaged < checkpoint.BlockEntries || damaged > n/2 {
+			t.Errorf("%d lookups met blocks in the place of others", damaged)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("slots of an earlier time", func(t *testing.T) {
+		path, l := keyedLog(t, n/2, per)
+		closeLog(t, l)
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err = Open(path, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		fillKeys(t, l, n/2, n/2, per)
+		if err := l.Reindex(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		closeLog(t, l)
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, off := range frame.SlotOffsets {
+			copy(raw[off:off+frame.SlotSize], old[off:])
+		}
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			r, err := OpenReader(path, ReaderOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := checkpoint.DecodeBlock(b, r.Number, 1); err != nil {
+			wantKeys(t, r, n, 151, per)
+			if l, err = Open(path, Options{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := checkpoint.DecodeBlock(b, r.Number, 2); !errors.Is(err, frame.ErrSum) {
-				t.Fatal(err)
-			}
-			if _, err := checkpoint.DecodeBlock(b, r.Number+1, 1); !errors.Is(err, frame.ErrSum) {
+			wantKeys(t, l.Reader, n, 151, per)
+			if err := errors.Join(r.Close(), l.Close()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
+}
+
+// rotate puts the block at each offset into the place of the one before.
+func rotate(t *testing.T, path string, at []int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := func(off int64, b []byte, do func(b []byte, off int64) (int, error)) { // over page headers
+		for len(b) > 0 {
+			if off%4096 == 0 {
+				off += frame.PageHeaderSize
+			}
+			part := min(int64(len(b)), 4096-off%4096)
+			if _, err := do(b[:part], off); err != nil {
+				t.Fatal(err)
+			}
+			b, off = b[part:], off+part
+		}
+	}
+	blocks := make([][]byte, len(at))
+	for i, off := range at {
+		blocks[i] = make([]byte, checkpoint.BlockSize)
+		over(off, blocks[i], f.ReadAt)
+	}
+	for i, off := range at {
+		over(off, blocks[(i+1)%len(at)], f.WriteAt)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestCheckpoint_LostSlots_L27: after both slots were lost, the host's state is
