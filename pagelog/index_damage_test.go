@@ -1,7 +1,6 @@
 package pagelog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
