@@ -881,6 +881,32 @@ func TestC22_FailedSyncIsNotForgotten(t *testing.T) {
 	}
 }
 
+// C22, L18: a write that failed, in whole or in part, is the last one of this
+// writer: what the file holds there is not known any more.
+func TestC22_FailedWriteIsNotForgotten(t *testing.T) {
+	for _, part := range []int{0, 60, 4000} {
+		for _, completeOnly := range []bool{false, true} {
+			s := newSim(t)
+			l := s.create(small, Options{ZeroAhead: ZeroAheadOn})
+			commit(t, l, []byte("one"))
+			commit(t, l, []byte("the next writes its group alone"))
+			s.fs.Inject(simdisk.Fault{Kind: simdisk.OpWrite, Part: part})
+			b := batchOf(payload(7, 100), payload(8, 100))
+			b.CompleteOnly = completeOnly
+			if _, err := l.Commit(ctx0, b); !errors.Is(err, ErrUncertain) || !errors.Is(err, simdisk.ErrIO) {
+				t.Fatal(part, err)
+			}
+			ops := s.fs.Ops()
+			if _, err := l.Commit(ctx0, batchOf([]byte("three"))); !errors.Is(err, ErrPoisoned) || errors.Is(err, ErrUncertain) || s.fs.Ops() != ops {
+				t.Fatalf("part %d, complete-only %v: %v, %d operations", part, completeOnly, err, s.fs.Ops()-ops)
+			}
+			if err := l.Close(); !errors.Is(err, ErrPoisoned) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // C23, L12: the order of one commit, as the disk sees it.
 func TestC23_WriteThenSyncThenAcknowledge(t *testing.T) {
 	s := newSim(t)

@@ -30,7 +30,7 @@ var named = []mutant{
 		old: "l.poison(fmt.Errorf(\"sync: %w\", err))", new: "l.settleAll(l.unacked, l.uncertain(err))\n\t\tl.unacked = nil",
 	},
 	{
-		name: "commit: go on after a failed write", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL23_Model$",
+		name: "commit: go on after a failed write", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestC22_FailedWriteIsNotForgotten$",
 		old: "l.poison(err)\n\t\tl.settleAll(batch, l.uncertain(err))", new: "l.settleAll(batch, l.uncertain(err))",
 	},
 	{
