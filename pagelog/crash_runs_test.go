@@ -209,8 +209,9 @@ func TestCrash_Pairs(t *testing.T) {
 }
 
 // TestCrash_Gate goes on for as many minutes as CRASH_MINUTES says: all
-// workloads of up to three steps and a seeded share of those of four, in every
-// way of writing, with crashes in the recovery of recoveries.
+// workloads of up to two steps in every way of writing; then all of three and a
+// seeded share of those of four, each in one way of writing, and over again in
+// the next; with crashes in the recovery of recoveries.
 func TestCrash_Gate(t *testing.T) {
 	minutes, err := strconv.ParseFloat(os.Getenv("CRASH_MINUTES"), 64)
 	if err != nil {
@@ -218,17 +219,34 @@ func TestCrash_Gate(t *testing.T) {
 	}
 	began := time.Now()
 	p := &crashPool{deadline: began.Add(time.Duration(minutes * float64(time.Minute)))}
-	lines := append(append(sequences(1), sequences(2)...), sequences(3)...)
-	lines = append(lines, sample(sequences(4), 1, 0.05)...)
-	done := 0
-	const part = 200
-	for at := 0; at < len(lines) && !p.over(); at += part {
-		for _, v := range variants {
-			p.run(t, v.fitting(slices.Clone(lines[at:min(at+part, len(lines))])), func(c *crash) { v.setup(c); c.gate() })
-		}
-		done = min(at+part, len(lines))
+	run := func(v *variant, lines []string) {
+		p.run(t, v.fitting(lines), func(c *crash) { v.setup(c); c.gate() })
 	}
-	t.Logf("%v, %.0f/s; %d of %d lines", p, float64(p.seen.len())/time.Since(began).Seconds(), done, len(lines))
+	short := append(sequences(1), sequences(2)...)
+	for i := range variants {
+		run(&variants[i], slices.Clone(short))
+	}
+	long := append(sequences(3), sample(sequences(4), 1, 0.05)...)
+	done := 0
+	const part = 1600
+	for pass := 0; pass < len(variants) && !p.over(); pass++ {
+		for at := 0; at < len(long) && !p.over(); at += part {
+			for i := range variants {
+				var lines []string
+				for n := at; n < min(at+part, len(long)); n++ {
+					if (n+pass)%len(variants) == i {
+						lines = append(lines, long[n])
+					}
+				}
+				run(&variants[i], lines)
+			}
+			if !p.over() {
+				done += min(part, len(long)-at)
+			}
+		}
+	}
+	t.Logf("%v, %.0f/s; all %d lines of up to two steps in %d ways of writing, %.2f times all %d longer ones",
+		p, float64(p.seen.len())/time.Since(began).Seconds(), len(short), len(variants), float64(done)/float64(len(long)), len(long))
 }
 
 // TestL23_StoriesOfManyCrashes is a few long lives: crash after crash, each on

@@ -32,9 +32,10 @@ func newBench(a *app) *cobra.Command {
 		Use:     "bench DIR",
 		Short:   "Measure durable commits on a disk of yours",
 		GroupID: groupLearn,
-		Long: `Measure durable commits on the disk that holds DIR, beside the floor: a loop that
-only writes and syncs, into a file whose bytes were written before. Everything
-happens in a new directory within DIR, which is removed; it takes up to 600 MiB.
+		Long: `Measure durable commits on the disk that holds DIR, beside the floor: a loop
+that only writes and syncs, into a file whose bytes were written before.
+Everything happens in a new directory within DIR, which is removed; it takes up
+to 600 MiB.
 
 Each line is one size of commit. The figures are medians over rounds in which
 floor and log take turns. The last lines are commits of 256 bytes by 8 and 64

@@ -75,7 +75,7 @@ func followFrom(cmd *cobra.Command, r *pagelog.Reader, o *printFlags) error {
 // restored tells a sound file into which another history was copied under the
 // reader from one that mixes two histories.
 func restored(err error, path string, o pagelog.ReaderOptions) error {
-	if !errors.Is(err, pagelog.ErrDiverged) {
+	if !errors.Is(err, pagelog.ErrDiverged) || errors.Is(err, errPosition) {
 		return err
 	}
 	fresh, openErr := pagelog.OpenReader(path, o)
