@@ -48,6 +48,11 @@ func (e *CompactedError) Error() string {
 	return fmt.Sprintf("%v: the oldest left is revision %d", ErrCompacted, e.Oldest)
 }
 
+// Recovery is the revision to begin again from: everything after it is left. In
+// a log that begins after an imported snapshot and dropped nothing, it is the
+// snapshot's last sequence.
+func (e *CompactedError) Recovery() uint64 { return max(e.Oldest, 1) - 1 }
+
 // Is reports whether target is [ErrCompacted].
 func (e *CompactedError) Is(target error) bool { return target == ErrCompacted }
 

@@ -45,6 +45,7 @@ type checkpoints struct {
 
 	index    checkpoint.Index // as the last one lists it
 	features frame.Features   // as the last one has them
+	fence    Fence            // likewise
 }
 
 // checkpointCommits is how many commits call for a checkpoint, however small.
@@ -84,6 +85,7 @@ func (c *checkpoints) adopt(cp *checkpoint.Checkpoint, start, end int64, h *fram
 	c.from = point{end: end, rev: h.Revision}
 	c.size, c.blob = end-start, cp.Blob
 	c.index, c.features, c.floor = cp.Index, cp.Features, cp.Floor
+	c.fence = Fence{cp.Run, cp.Fence}
 }
 
 // addCheckpoint lays out a checkpoint behind head, and before it the keys that

@@ -212,6 +212,9 @@ func (l *Log) takeBack(batch []*Ticket) {
 // put lays the groups of batch out behind head and writes them with one write.
 // rejected is an error from before the first group byte; err is from after it.
 func (l *Log) put(batch []*Ticket, head point, durableEnd int64) (next point, checks checkpoints, rejected, err error) {
+	if err := l.fenced.mayWrite(); err != nil {
+		return head, checks, nil, err
+	}
 	next, checks, rejected = l.prepare(batch, head, durableEnd)
 	if rejected != nil && l.indexer.optional() { // what can wait must not be what does not fit
 		l.indexer.forget()
@@ -395,6 +398,9 @@ func (l *Log) sync() {
 	size := l.space.size.Load()
 	l.mu.Unlock()
 	err := l.file.Sync()
+	if err == nil {
+		err = l.fenced.mayAcknowledge()
+	}
 	if err == nil {
 		err = l.attached(size, before.last, target.last, &l.readback.syncing)
 	}

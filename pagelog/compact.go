@@ -72,7 +72,7 @@ func CompactIn(ctx context.Context, env Env, name string, o CompactOptions) (Com
 	if err := sweep(env.Dir, name); err != nil {
 		return CompactReport{}, err
 	}
-	l, err := OpenIn(env, name, Options{CheckpointEvery: -1, AllowAnyFileSystem: o.AllowAnyFileSystem})
+	l, err := OpenIn(env, name, Options{CheckpointEvery: -1, AllowAnyFileSystem: o.AllowAnyFileSystem, keepFence: true})
 	if err != nil {
 		return CompactReport{}, err
 	}
@@ -251,7 +251,7 @@ func (c *compactor) flush() error {
 // begin opens the new file as a writer does, and gives it what the old one had
 // beside its commits: the index and the host's last state.
 func (c *compactor) begin(f disk.File) error {
-	l, err := openLocked(c.env, unclosed{f}, Options{ZeroAhead: ZeroAheadOff, MaxUnsynced: defaultMaxUnsynced, CheckpointEvery: -1}, disk.FileSystem{})
+	l, err := openLocked(c.env, unclosed{f}, Options{ZeroAhead: ZeroAheadOff, MaxUnsynced: defaultMaxUnsynced, CheckpointEvery: -1, keepFence: true}, disk.FileSystem{})
 	if err != nil {
 		return fmt.Errorf("open the new file: %w", err)
 	}

@@ -35,6 +35,7 @@ type Info struct {
 	Ancestors   []cursor.Cursor
 	Floor       Mark   // retention floor: end of the last dropped commit
 	Checkpoints []Mark // named by the newest slot, newest first
+	Owner       Fence  // whose log it is, and its newest holder; zero: no run's
 	Generation  uint64 // of the file
 	Superseded  uint64 // generation that supersedes this file; 0: none
 
@@ -142,6 +143,7 @@ func (h *header) info() Info {
 	}
 	if s := h.newest(); s != nil {
 		info.Epoch, info.Generation, info.Superseded = s.Epoch, s.Generation, s.Superseded
+		info.Owner = Fence{s.Run, s.Fence}
 		for _, p := range []frame.Place{s.Check, s.Before} {
 			if p.Offset != 0 {
 				info.Checkpoints = append(info.Checkpoints, markAt(p))

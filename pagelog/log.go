@@ -35,6 +35,8 @@ type Log struct {
 	// What only the syncing role touches.
 	slots slots
 
+	fenced *incarnation // nil: the log belongs to no run
+
 	readback struct{ writing, syncing readback } // one for each role
 
 	mu      sync.Mutex

@@ -49,8 +49,8 @@ func Create(path string, c CreateOptions, o Options) (*Log, error) {
 // what it found durable before it returns. Log.Report says what it did.
 //
 // Errors: ErrLocked, ErrCorrupt, ErrDiverged, ErrLostCommits, ErrCompacted,
-// ErrUnsupported, ErrNotALog, ErrFileSystem, fs.ErrNotExist, fs.ErrPermission.
-// After any of them but an error of writing the file is unchanged.
+// ErrUnsupported, ErrNotALog, ErrFileSystem, ErrFenced, fs.ErrNotExist,
+// fs.ErrPermission. After any of them but an error of writing the file is unchanged.
 func Open(path string, o Options) (*Log, error) {
 	var log *Log
 	err := inDir(path, func(env Env, name string) (err error) {
@@ -136,9 +136,13 @@ func openLocked(env Env, f disk.File, o Options, fileSystem disk.FileSystem) (*L
 	if _, err := io.ReadFull(env.Random, l.slots.cur.Writer[:]); err != nil {
 		return nil, fmt.Errorf("draw an incarnation: %w", err)
 	}
+	if err := l.fence(r); err != nil {
+		return nil, err
+	}
 	if err := r.settle(&l.slots); err != nil {
 		return nil, err
 	}
+	l.watchFence()
 	l.start(r)
 	if err := l.resumeRetention(); err != nil {
 		return nil, fmt.Errorf("finish the retention that was begun: %w", err)

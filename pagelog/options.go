@@ -38,6 +38,9 @@ type Options struct {
 	// Expect refuses to open a log that lost or changed commits the host has
 	// seen acknowledged. Nil: anything sound is accepted.
 	Expect *Expect
+	// Fence is the right to write a run's log: the log takes it on and belongs
+	// to the run from then on. Zero: the log must belong to no run.
+	Fence Fence
 	// ZeroAhead is the preallocation policy.
 	ZeroAhead ZeroAhead
 	// MaxUnsynced bounds the bytes that may be complete and not durable;
@@ -50,6 +53,8 @@ type Options struct {
 	AllowAnyFileSystem bool
 	// Logger gets what is worth a line; nil: nothing is logged.
 	Logger *slog.Logger
+
+	keepFence bool // whatever the file records stays, and nothing is committed
 }
 
 // Expect names a commit the log must hold.
@@ -131,6 +136,9 @@ func (o Options) validate() (Options, error) {
 	}
 	if o.ZeroAhead < ZeroAheadAuto || o.ZeroAhead > ZeroAheadOff {
 		return o, fmt.Errorf("option ZeroAhead is %d, which is no policy", o.ZeroAhead)
+	}
+	if err := o.Fence.check(); err != nil {
+		return o, err
 	}
 	if o.Expect != nil {
 		e := *o.Expect

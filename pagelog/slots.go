@@ -26,7 +26,8 @@ type slots struct {
 		number uint64
 		synced bool
 	}
-	now func() int64
+	now    func() int64
+	fenced *incarnation // asked before each write; nil: the log belongs to no run
 }
 
 // open writes the first slot of this incarnation: over one that does not hold,
@@ -34,7 +35,7 @@ type slots struct {
 // the proven end, and not what recovery found above it.
 func (s *slots) open(f disk.File, h *header, epoch uint64, floor frame.Place) error {
 	s.file, s.geo = f, h.geo
-	writer, now := s.cur.Writer, s.now
+	writer, now, run, fence := s.cur.Writer, s.now, s.cur.Run, s.cur.Fence
 	if newest := h.newest(); newest != nil {
 		compat := s.cur.Features.Compat // of what was found behind what that slot names
 		s.cur = *newest
@@ -42,9 +43,10 @@ func (s *slots) open(f disk.File, h *header, epoch uint64, floor frame.Place) er
 	} else {
 		s.cur = frame.Slot{
 			Floor: h.begin().place(), Check: s.cur.Check, Features: s.cur.Features,
-			Fence: s.cur.Fence, Run: s.cur.Run, Generation: max(h.lost.generation, 1),
+			Generation: max(h.lost.generation, 1),
 		}
 	}
+	s.cur.Run, s.cur.Fence = run, fence
 	s.cur.Superseded = 0 // this file is the log: its name leads here
 	s.now = now
 	s.cur.Writer, s.cur.Epoch, s.cur.Durable = writer, epoch, floor
@@ -84,6 +86,9 @@ func (s *slots) write() error {
 }
 
 func (s *slots) put(target int) error {
+	if err := s.fenced.mayAcknowledge(); err != nil {
+		return err
+	}
 	s.cur.Number++
 	s.cur.Time = s.now()
 	var b [frame.SlotSize]byte

@@ -47,7 +47,7 @@ var exitTable = []struct{ code, means string }{
 	{"0", "good; also when a pipe was closed early"},
 	{"1", "the log is corrupt; also a writer that refuses one"},
 	{"2", "usage, an input or file that cannot be read, or not a log"},
-	{"3", "another writer has the log"},
+	{"3", "another writer has the log, or it belongs to a run"},
 	{"4", "the write was rejected, or its outcome is unknown"},
 	{"5", "the cursor or revision is not of this history"},
 	{"128+N", "stopped by signal N: 130 after Ctrl-C, 143 after SIGTERM; the log is sound"},

@@ -22,7 +22,7 @@ const (
 	exitGood     = 0 // done
 	exitCorrupt  = 1 // acknowledged bytes are damaged; a writer that refuses them, too
 	exitUsage    = 2 // the command line, or a file that cannot be read or is no log
-	exitLocked   = 3 // another writer has the log
+	exitLocked   = 3 // another writer has the log, or it belongs to a run
 	exitRejected = 4 // a write was rejected, or its outcome is unknown
 	exitCursor   = 5 // the position is not of this history
 )
@@ -70,6 +70,7 @@ var outcomes = []outcome{
 	{errDamaged, exitCorrupt, "'tidemark cat LOG' prints what is sound before the damage, 'tidemark salvage LOG NEW' saves all that holds; restore a copy, and do not write to this file"},
 	{errBroken, exitCorrupt, "this is a bug in Tidemark or a broken disk: keep the directory named above and report both"},
 	{pagelog.ErrLocked, exitLocked, "wait until the other writer ends; cat, tail, stat and verify work meanwhile"},
+	{pagelog.ErrFenced, exitLocked, "only the holder of the run's lease writes this log; cat, tail, stat, verify, copy, fork and compact work without it"},
 	{pagelog.ErrUncertain, exitRejected, "do not repeat the write yet: 'tidemark cat LOG --after REVISION' with the last acknowledged revision shows whether it is there"},
 	{pagelog.ErrPoisoned, exitRejected, "run the command again: opening the log decides what is there"},
 	{pagelog.ErrTooLarge, exitRejected, "split the record or use a smaller --group; a log with higher limits is made with 'tidemark create NEW --max-record SIZE --max-group SIZE'"},
