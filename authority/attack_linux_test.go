@@ -113,7 +113,7 @@ func TestT02_OtherUsersRaceTheOwner(t *testing.T) {
 		must(t, err)
 		l, err := b.Start(ctx, fmt.Sprint("run ", rounds))
 		must(t, err)
-		e, err := l.Suspend(ctx, snap(t, fmt.Sprint("run ", rounds), 7, snapshot.Suspended))
+		e, err := suspend(ctx, l, snap(t, fmt.Sprint("run ", rounds), 7, snapshot.Suspended))
 		must(t, err)
 		must(t, l.Close())
 		i, err := a.PrepareImport(ctx, e)

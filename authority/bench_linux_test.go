@@ -111,7 +111,7 @@ func transition(b *testing.B, l *Lease, s snapshot.Snapshot) {
 		must(b, l.Resume(ctx))
 		return
 	}
-	_, err := l.Suspend(ctx, s)
+	_, err := suspend(ctx, l, s)
 	must(b, err)
 }
 

@@ -50,7 +50,7 @@ func startedRun(c *crashed) {
 
 func suspendedRun(c *crashed) {
 	startedRun(c)
-	e, err := c.l.Suspend(ctx, snap(c.t, "run", 7, snapshot.Suspended))
+	e, err := suspend(ctx, c.l, snap(c.t, "run", 7, snapshot.Suspended))
 	must(c.t, err)
 	c.old = e
 }
@@ -69,7 +69,7 @@ func preparedRun(c *crashed) {
 
 func finishedRun(c *crashed) {
 	suspendedRun(c)
-	_, err := c.l.Finish(ctx, snap(c.t, "run", 8, snapshot.Completed))
+	_, err := finish(ctx, c.l, snap(c.t, "run", 8, snapshot.Completed))
 	must(c.t, err)
 }
 
@@ -79,9 +79,9 @@ func crashOps() []crashOp {
 		return func(c *crashed) (err error) {
 			s := snap(c.t, "run", 8, l)
 			if l == snapshot.Suspended {
-				c.got, err = c.l.Suspend(ctx, s)
+				c.got, err = suspend(ctx, c.l, s)
 			} else {
-				c.got, err = c.l.Finish(ctx, s)
+				c.got, err = finish(ctx, c.l, s)
 			}
 			return err
 		}
@@ -155,7 +155,7 @@ func cycle(t testing.TB, l *Lease, sequence uint64) {
 		must(t, l.Resume(ctx))
 		return
 	}
-	_, err := l.Suspend(ctx, snap(t, l.hold.record.runID, sequence, snapshot.Suspended))
+	_, err := suspend(ctx, l, snap(t, l.hold.record.runID, sequence, snapshot.Suspended))
 	must(t, err)
 }
 

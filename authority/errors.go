@@ -21,6 +21,9 @@ var (
 	// ErrState means the run's state does not allow the operation; nothing
 	// changed.
 	ErrState = errors.New("not allowed in this state")
+	// ErrLog means the log is not the run's, not under this lease's token, or not
+	// where the run is; the class says which. Nothing changed.
+	ErrLog = errors.New("not the run's log at its boundary")
 	// ErrVerification is every reason not to believe an envelope: unknown
 	// scope, key generation or run, a wrong MAC, a claim that was used.
 	ErrVerification = errors.New("authority: verification failed")

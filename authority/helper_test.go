@@ -9,7 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tidemark-log/tidemark/cursor"
 	"github.com/tidemark-log/tidemark/internal/securedir"
+	"github.com/tidemark-log/tidemark/pagelog"
 	"github.com/tidemark-log/tidemark/snapshot"
 )
 
@@ -30,6 +32,44 @@ func snap(t testing.TB, runID string, sequence uint64, l snapshot.Lifecycle) sna
 	})
 	must(t, err)
 	return s
+}
+
+// fakeLog is a log that is where it should be.
+type fakeLog struct {
+	id            cursor.LogID
+	base          cursor.Cursor
+	fence         pagelog.Fence
+	head, durable pagelog.Commit
+}
+
+func (f *fakeLog) LogID() cursor.LogID     { return f.id }
+func (f *fakeLog) Base() cursor.Cursor     { return f.base }
+func (f *fakeLog) Fence() pagelog.Fence    { return f.fence }
+func (f *fakeLog) Head() pagelog.Commit    { return f.head }
+func (f *fakeLog) Durable() pagelog.Commit { return f.durable }
+
+// logAt is a log of the lease's, at a revision.
+func logAt(fence pagelog.Fence, revision uint64) *fakeLog {
+	c := pagelog.Commit{Revision: revision, Digest: cursor.Digest(revision * 7), Durable: true}
+	return &fakeLog{id: cursor.LogID{1}, fence: fence, head: c, durable: c}
+}
+
+// ready gives a lease a log that is at a snapshot's boundary: for what is not
+// about logs.
+func ready(l *Lease, s snapshot.Snapshot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.log = logAt(l.hold.record.fence(), s.LastSequence())
+}
+
+func suspend(ctx context.Context, l *Lease, s snapshot.Snapshot) (Envelope, error) {
+	ready(l, s)
+	return l.Suspend(ctx, s)
+}
+
+func finish(ctx context.Context, l *Lease, s snapshot.Snapshot) (Envelope, error) {
+	ready(l, s)
+	return l.Finish(ctx, s)
 }
 
 func must(t testing.TB, err error) {
@@ -106,7 +146,7 @@ func (w *world) suspended(runID string) Envelope {
 	p := w.boot()
 	l, err := p.a.Start(ctx, runID)
 	must(w.t, err)
-	e, err := l.Suspend(ctx, snap(w.t, runID, 7, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(w.t, runID, 7, snapshot.Suspended))
 	must(w.t, err)
 	p.Kill()
 	return e

@@ -23,7 +23,7 @@ func TestTrap08_R107_Rotation(t *testing.T) {
 	if _, err := q.a.Verify(ctx, old); err != nil {
 		t.Errorf("an old claim: %v", err)
 	}
-	e, err := live.Suspend(ctx, snap(t, "live", 3, snapshot.Suspended)) // by a process that did not rotate
+	e, err := suspend(ctx, live, snap(t, "live", 3, snapshot.Suspended)) // by a process that did not rotate
 	if must(t, err); e.Claim().Generation != 2 || live.hold.record.generation != 2 {
 		t.Errorf("signed with generation %d", e.Claim().Generation)
 	}
@@ -35,7 +35,7 @@ func TestTrap08_R107_Rotation(t *testing.T) {
 	must(t, i.Consume(ctx))
 	l, err := i.Activate(ctx)
 	must(t, err)
-	done, err := l.Finish(ctx, snap(t, "old", 9, snapshot.Completed))
+	done, err := finish(ctx, l, snap(t, "old", 9, snapshot.Completed))
 	must(t, err)
 	must(t, p.a.RetireKey(ctx, 1))
 	wantErr(t, p.a.RetireKey(ctx, 1), ErrState)
@@ -61,14 +61,14 @@ func TestR107_RetireSignsTombstonesAgain(t *testing.T) {
 	p := w.boot()
 	l, err := p.a.Start(ctx, "done")
 	must(t, err)
-	done, err := l.Finish(ctx, snap(t, "done", 3, snapshot.Failed))
+	done, err := finish(ctx, l, snap(t, "done", 3, snapshot.Failed))
 	must(t, err)
 	live, err := p.a.Start(ctx, "live")
 	must(t, err)
 	_, err = p.a.RotateKey(ctx)
 	must(t, err)
 	wantErr(t, p.a.RetireKey(ctx, 1), ErrState) // live
-	_, err = live.Finish(ctx, snap(t, "live", 3, snapshot.Failed))
+	_, err = finish(ctx, live, snap(t, "live", 3, snapshot.Failed))
 	must(t, err)
 	must(t, p.a.RetireKey(ctx, 1))
 	info, err := p.a.Inspect(ctx, "done")
@@ -117,7 +117,7 @@ func TestR107_AdoptedKeyringIsDurable(t *testing.T) {
 	if _, err := p.a.RotateKey(ctx); err == nil {
 		t.Fatal("not killed")
 	}
-	e, err := l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 	if must(t, err); e.Claim().Generation != 2 {
 		t.Fatalf("generation %d", e.Claim().Generation)
 	}
@@ -139,7 +139,7 @@ func TestR107_UncertainRotationStopsSigning(t *testing.T) {
 	_, err = p.a.RotateKey(ctx)
 	wantErr(t, err, ErrUncertain)
 	p.Plan(nil)
-	_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	_, err = suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 	wantErr(t, err, ErrUncertain)
 	_, err = p.a.Start(ctx, "run 2")
 	wantErr(t, err, ErrUncertain)
@@ -196,11 +196,11 @@ func TestR107_TransitionsWaitForAChangeOfKeys(t *testing.T) {
 	must(t, guard.Range(keysOffset, securedir.LockExclusive))
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	_, err = l.Suspend(short, snap(t, "run", 7, snapshot.Suspended))
+	_, err = suspend(short, l, snap(t, "run", 7, snapshot.Suspended))
 	wantErr(t, err, context.DeadlineExceeded)
 	done := make(chan error)
 	go func() {
-		_, err := l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+		_, err := suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 		done <- err
 	}()
 	must(t, guard.Close())
@@ -214,11 +214,11 @@ func TestT09_ResolveLeavesAWitness(t *testing.T) {
 	p := w.boot()
 	l, err := p.a.Start(ctx, "run")
 	must(t, err)
-	e, err := l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 	must(t, err)
 	old, _, err := p.a.dir.Read(nameOf("run").state(), nil, stateSize)
 	must(t, err)
-	_, err = l.Finish(ctx, snap(t, "run", 9, snapshot.Completed))
+	_, err = finish(ctx, l, snap(t, "run", 9, snapshot.Completed))
 	must(t, err)
 	unlink(t, p, nameOf("run").lock())
 	wantErr(t, p.a.Resolve(ctx, "run", snapshot.Failed), ErrState)
@@ -271,7 +271,7 @@ func TestR106_ChangedUnderALease(t *testing.T) {
 			must(t, err)
 			change(t, q)
 			for range 2 {
-				_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+				_, err = suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 				wantErr(t, err, ErrLost)
 			}
 			must(t, l.Close())

@@ -20,6 +20,7 @@ type Lease struct {
 	mu       sync.Mutex
 	hold     *hold
 	envelope Envelope // of the suspension the run is in; zero otherwise
+	log      Log      // the run's, under the present token; nil: none was taken
 	closed   bool
 }
 
@@ -105,6 +106,11 @@ func (h *hold) unused(op string) error {
 // or its process dead. The lease stays held. The same snapshot again gives the
 // same envelope and writes nothing; another one is ErrState until Resume. The
 // last sequence of a run never decreases: ErrInvalid.
+//
+// The snapshot's last sequence must be the head of the log that Continue took,
+// complete and durable, with nothing behind it; the claim is bound to this
+// point. ErrLog: it is not, and nothing was signed. The run commits nothing more
+// until Resume.
 func (l *Lease) Suspend(ctx context.Context, s snapshot.Snapshot) (Envelope, error) {
 	const op = "suspend"
 	l.mu.Lock()
@@ -125,7 +131,11 @@ func (l *Lease) Suspend(ctx context.Context, s snapshot.Snapshot) (Envelope, err
 	if h.record.transition == math.MaxUint64 {
 		return Envelope{}, fail(op, ErrCapacity) // it could never be resumed
 	}
-	e, err := h.sign(ctx, op, s)
+	at, err := h.bind(op, l.log, s.LastSequence())
+	if err != nil {
+		return Envelope{}, err
+	}
+	e, err := h.sign(ctx, op, s, at)
 	if err != nil {
 		return Envelope{}, err
 	}
@@ -136,6 +146,8 @@ func (l *Lease) Suspend(ctx context.Context, s snapshot.Snapshot) (Envelope, err
 // Resume takes a suspension back before the run executes again: active at the
 // next transition generation, durable on return; the envelope no longer
 // verifies from then on. The run must stay still until Resume has returned nil.
+// Its log is then closed, opened under the new Token and taken with Continue.
+// ErrLog: the log went on while the run was suspended.
 func (l *Lease) Resume(ctx context.Context) error {
 	const op = "resume"
 	l.mu.Lock()
@@ -146,18 +158,28 @@ func (l *Lease) Resume(ctx context.Context) error {
 	if l.hold.record.phase != Suspended {
 		return fail(op, ErrState)
 	}
+	if l.log != nil { // where it is taken again, it must not have gone on
+		at, err := l.hold.boundary(op, l.log)
+		if err == nil && at != l.hold.record.position {
+			err = notTheLog(op, "position")
+		}
+		if err != nil {
+			return err
+		}
+	}
 	next := l.hold.successor(Active)
 	next.transition++
 	if err := l.hold.commit(ctx, op, next, nil); err != nil {
 		return err
 	}
-	l.envelope = Envelope{}
+	l.envelope, l.log = Envelope{}, nil
 	return nil
 }
 
 // Finish signs a terminal snapshot of the run and records the tombstone, which
 // is durable on return, and closes the lease. The run can never be started,
-// suspended or imported again; the envelope can be verified.
+// suspended or imported again; the envelope can be verified. The log is asked
+// as Suspend asks it.
 func (l *Lease) Finish(ctx context.Context, s snapshot.Snapshot) (Envelope, error) {
 	const op = "finish"
 	l.mu.Lock()
@@ -168,7 +190,11 @@ func (l *Lease) Finish(ctx context.Context, s snapshot.Snapshot) (Envelope, erro
 	if !s.Lifecycle().Terminal() || !l.hold.accepts(s) {
 		return Envelope{}, fail(op, ErrInvalid)
 	}
-	e, err := l.hold.sign(ctx, op, s)
+	at, err := l.hold.bind(op, l.log, s.LastSequence())
+	if err != nil {
+		return Envelope{}, err
+	}
+	e, err := l.hold.sign(ctx, op, s, at)
 	if err != nil {
 		return Envelope{}, err
 	}
@@ -194,7 +220,7 @@ func (l *Lease) Close() error {
 
 func (l *Lease) release() {
 	l.closed = true
-	l.envelope = Envelope{}
+	l.envelope, l.log = Envelope{}, nil
 	l.hold.drop()
 	l.a.finish()
 }
@@ -215,10 +241,12 @@ func (h *hold) accepts(s snapshot.Snapshot) bool {
 	return s.RunID() == h.record.runID && s.LastSequence() >= h.record.claim.sequence
 }
 
-// sign records the claim of a snapshot and gives its envelope.
-func (h *hold) sign(ctx context.Context, op string, s snapshot.Snapshot) (Envelope, error) {
+// sign records the claim of a snapshot, bound to a point of the run's log, and
+// gives its envelope.
+func (h *hold) sign(ctx context.Context, op string, s snapshot.Snapshot, at position) (Envelope, error) {
 	e := Envelope{head: headerOf(s), payload: s.Encoding()}
 	next := h.successor(phaseOf(s.Lifecycle()))
+	next.position = at
 	err := h.commit(ctx, op, next, func(r *ring, next *record) {
 		mac, _ := r.claimMAC(next.generation, next.transition, e.head) // the primary is always known
 		e.claim = Claim{Scope: r.scope, Generation: next.generation, MAC: mac}
@@ -235,28 +263,6 @@ func (h *hold) sign(ctx context.Context, op string, s snapshot.Snapshot) (Envelo
 		return Envelope{}, err
 	}
 	return e, nil
-}
-
-// Token orders the leases of a run: whoever writes to the run's log under a
-// token must be refused once a larger Generation of the same Instance was seen.
-type Token struct {
-	Run        [32]byte // SHA-256 of the run ID
-	Instance   [16]byte // random at Start
-	Generation uint64   // transition generation
-}
-
-// Token is the fencing token of the lease as it stands now.
-func (l *Lease) Token() (Token, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return Token{}, fail("token", ErrClosed)
-	}
-	if l.hold.fate != nil {
-		return Token{}, fail("token", l.hold.fate)
-	}
-	r := &l.hold.record
-	return Token{Run: hashOf(r.runID), Instance: r.nonce, Generation: r.transition}, nil
 }
 
 // String redacts.

@@ -19,7 +19,7 @@ func TestR32_Life(t *testing.T) {
 	if got := l.hold.record; got.phase != Active || got.transition != 1 || got.sequence != 1 {
 		t.Fatalf("after Start: %+v", got)
 	}
-	e1, err := l.Suspend(ctx, snap(t, "run", 5, snapshot.Suspended))
+	e1, err := suspend(ctx, l, snap(t, "run", 5, snapshot.Suspended))
 	must(t, err)
 	if _, err := p.a.Verify(ctx, e1); err != nil {
 		t.Fatalf("R35: %v", err)
@@ -28,7 +28,7 @@ func TestR32_Life(t *testing.T) {
 	if _, err := p.a.Verify(ctx, e1); err != ErrVerification {
 		t.Fatalf("R41: resumed claim: %v", err)
 	}
-	e2, err := l.Suspend(ctx, snap(t, "run", 5, snapshot.Suspended))
+	e2, err := suspend(ctx, l, snap(t, "run", 5, snapshot.Suspended))
 	must(t, err)
 	if e1.claim.MAC == e2.claim.MAC {
 		t.Error("R55: the same payload at two suspensions has one claim")
@@ -59,7 +59,7 @@ func TestR32_Life(t *testing.T) {
 	if _, err := p.a.Start(ctx, "run"); !errors.Is(err, ErrBusy) {
 		t.Errorf("R31: %v", err)
 	}
-	done, err := l2.Finish(ctx, snap(t, "run", 9, snapshot.Completed))
+	done, err := finish(ctx, l2, snap(t, "run", 9, snapshot.Completed))
 	must(t, err)
 	if s, err := p.a.Verify(ctx, done); err != nil || s.Lifecycle() != snapshot.Completed {
 		t.Errorf("R98: terminal envelope: %v", err)
@@ -89,10 +89,16 @@ type holder struct {
 
 var tableSteps = []step{
 	{"start", func(h *holder) error { _, err := h.p.a.Start(ctx, "run"); return err }},
-	{"suspend", func(h *holder) error { _, err := h.l.Suspend(ctx, snap(h.t, "run", 7, snapshot.Suspended)); return err }},
-	{"suspend other", func(h *holder) error { _, err := h.l.Suspend(ctx, snap(h.t, "run", 8, snapshot.Suspended)); return err }},
+	{"suspend", func(h *holder) error {
+		_, err := suspend(ctx, h.l, snap(h.t, "run", 7, snapshot.Suspended))
+		return err
+	}},
+	{"suspend other", func(h *holder) error {
+		_, err := suspend(ctx, h.l, snap(h.t, "run", 8, snapshot.Suspended))
+		return err
+	}},
 	{"resume", func(h *holder) error { return h.l.Resume(ctx) }},
-	{"finish", func(h *holder) error { _, err := h.l.Finish(ctx, snap(h.t, "run", 9, snapshot.Failed)); return err }},
+	{"finish", func(h *holder) error { _, err := finish(ctx, h.l, snap(h.t, "run", 9, snapshot.Failed)); return err }},
 	{"prepare", func(h *holder) error { _, err := h.p.a.PrepareImport(ctx, h.e); return err }},
 	{"resolve", func(h *holder) error { return h.p.a.Resolve(ctx, "run", snapshot.Cancelled) }},
 }
@@ -130,10 +136,10 @@ func place(t *testing.T, at string) *holder {
 	case "active, free":
 		must(t, h.l.Close())
 	case "suspended":
-		h.e, err = h.l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+		h.e, err = suspend(ctx, h.l, snap(t, "run", 7, snapshot.Suspended))
 		must(t, err)
 	case "finished":
-		h.e, err = h.l.Finish(ctx, snap(t, "run", 7, snapshot.Completed))
+		h.e, err = finish(ctx, h.l, snap(t, "run", 7, snapshot.Completed))
 		must(t, err)
 	default:
 		t.Fatalf("no such place %q", at)
@@ -198,10 +204,10 @@ func TestR37_RepeatedSuspendIsIdempotentAndWritesNothing(t *testing.T) {
 	must(t, err)
 	s := snap(t, "run", 5, snapshot.Suspended)
 	before := s.Encoding()
-	e1, err := l.Suspend(ctx, s)
+	e1, err := suspend(ctx, l, s)
 	must(t, err)
 	calls := p.Calls()
-	e2, err := l.Suspend(ctx, snap(t, "run", 5, snapshot.Suspended))
+	e2, err := suspend(ctx, l, snap(t, "run", 5, snapshot.Suspended))
 	must(t, err)
 	if !bytes.Equal(e1.Encoding(), e2.Encoding()) || p.Calls() != calls {
 		t.Errorf("not identical, or %d system calls", p.Calls()-calls)
@@ -216,10 +222,10 @@ func TestR38_DifferingClaimRefusedWithoutAWrite(t *testing.T) {
 	p := w.boot()
 	l, err := p.a.Start(ctx, "run")
 	must(t, err)
-	e, err := l.Suspend(ctx, snap(t, "run", 5, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(t, "run", 5, snapshot.Suspended))
 	must(t, err)
 	calls := p.Calls()
-	_, err = l.Suspend(ctx, snap(t, "run", 6, snapshot.Suspended))
+	_, err = suspend(ctx, l, snap(t, "run", 6, snapshot.Suspended))
 	wantErr(t, err, ErrState)
 	if p.Calls() != calls {
 		t.Error("the system was asked")
@@ -236,7 +242,7 @@ func TestR39_LastGenerationCannotSuspend(t *testing.T) {
 	must(t, err)
 	l.hold.record.transition = math.MaxUint64
 	calls := p.Calls()
-	_, err = l.Suspend(ctx, snap(t, "run", 5, snapshot.Suspended))
+	_, err = suspend(ctx, l, snap(t, "run", 5, snapshot.Suspended))
 	wantErr(t, err, ErrCapacity)
 	if p.Calls() != calls {
 		t.Error("the system was asked")
@@ -247,7 +253,7 @@ func TestR43_TerminalFromActiveAndSuspended(t *testing.T) {
 	for _, l := range []snapshot.Lifecycle{snapshot.Completed, snapshot.Failed, snapshot.Cancelled} {
 		for _, at := range []string{"active", "suspended"} {
 			h := place(t, at)
-			e, err := h.l.Finish(ctx, snap(t, "run", 7, l))
+			e, err := finish(ctx, h.l, snap(t, "run", 7, l))
 			must(t, err)
 			if e.Lifecycle() != l {
 				t.Errorf("%v", e.Lifecycle())
@@ -274,11 +280,11 @@ func TestR113_SequenceNeverDecreases(t *testing.T) {
 	must(t, i.Consume(ctx))
 	l, err := i.Activate(ctx)
 	must(t, err)
-	_, err = l.Suspend(ctx, snap(t, "run", 6, snapshot.Suspended))
+	_, err = suspend(ctx, l, snap(t, "run", 6, snapshot.Suspended))
 	wantErr(t, err, ErrInvalid)
-	_, err = l.Finish(ctx, snap(t, "run", 6, snapshot.Failed))
+	_, err = finish(ctx, l, snap(t, "run", 6, snapshot.Failed))
 	wantErr(t, err, ErrInvalid)
-	_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	_, err = suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 	must(t, err)
 }
 
@@ -287,13 +293,13 @@ func TestR32_ArgumentsRefused(t *testing.T) {
 	p := w.boot()
 	l, err := p.a.Start(ctx, "run")
 	must(t, err)
-	_, err = l.Suspend(ctx, snap(t, "other", 5, snapshot.Suspended))
+	_, err = suspend(ctx, l, snap(t, "other", 5, snapshot.Suspended))
 	wantErr(t, err, ErrInvalid)
-	_, err = l.Suspend(ctx, snap(t, "run", 5, snapshot.Failed))
+	_, err = suspend(ctx, l, snap(t, "run", 5, snapshot.Failed))
 	wantErr(t, err, ErrInvalid)
-	_, err = l.Finish(ctx, snap(t, "run", 5, snapshot.Suspended))
+	_, err = finish(ctx, l, snap(t, "run", 5, snapshot.Suspended))
 	wantErr(t, err, ErrInvalid)
-	_, err = l.Suspend(ctx, snapshot.Snapshot{})
+	_, err = suspend(ctx, l, snapshot.Snapshot{})
 	wantErr(t, err, ErrInvalid)
 	_, err = p.a.Verify(ctx, Envelope{})
 	wantErr(t, err, ErrInvalid)
@@ -347,11 +353,11 @@ func TestR76_CancelledBeforeTheWriterIsRetryable(t *testing.T) {
 			do := func(ctx context.Context) (err error) {
 				switch name {
 				case "suspend":
-					_, err = h.l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+					_, err = suspend(ctx, h.l, snap(t, "run", 7, snapshot.Suspended))
 				case "resume":
 					err = h.l.Resume(ctx)
 				case "finish":
-					_, err = h.l.Finish(ctx, snap(t, "run", 7, snapshot.Failed))
+					_, err = finish(ctx, h.l, snap(t, "run", 7, snapshot.Failed))
 				case "consume":
 					err = h.i.Consume(ctx)
 				case "activate":
@@ -392,14 +398,14 @@ func TestR78_FailureAfterTheWriterIsUncertainEvenIfCancelled(t *testing.T) {
 	h := place(t, "active")
 	late, cancel := context.WithCancel(ctx)
 	h.p.Plan(cancelAndFail("datasync", cancel))
-	_, err := h.l.Suspend(late, snap(t, "run", 7, snapshot.Suspended))
+	_, err := suspend(late, h.l, snap(t, "run", 7, snapshot.Suspended))
 	h.p.Plan(nil)
 	wantErr(t, err, ErrUncertain)
 	if errors.Is(err, context.Canceled) {
 		t.Error("a context error for an unknown outcome")
 	}
 	wantErr(t, h.l.Resume(ctx), ErrUncertain) // R79
-	_, err = h.l.Finish(ctx, snap(t, "run", 9, snapshot.Failed))
+	_, err = finish(ctx, h.l, snap(t, "run", 9, snapshot.Failed))
 	wantErr(t, err, ErrUncertain)
 	_, err = h.l.Token()
 	wantErr(t, err, ErrUncertain)

@@ -476,7 +476,7 @@ func (r *replay) operate(p *process, a action) (err error) {
 		r.leases[a.p], err = p.a.Start(ctx, "run")
 	case "suspend":
 		var e Envelope
-		e, err = r.leases[a.p].Suspend(ctx, snap(r.t, "run", 7, snapshot.Suspended))
+		e, err = suspend(ctx, r.leases[a.p], snap(r.t, "run", 7, snapshot.Suspended))
 		if err == nil {
 			tg := r.leases[a.p].hold.record.transition
 			r.claims[tg] = e
@@ -488,7 +488,7 @@ func (r *replay) operate(p *process, a action) (err error) {
 	case "resume":
 		err = r.leases[a.p].Resume(ctx)
 	case "finish":
-		_, err = r.leases[a.p].Finish(ctx, snap(r.t, "run", 9, snapshot.Completed))
+		_, err = finish(ctx, r.leases[a.p], snap(r.t, "run", 9, snapshot.Completed))
 	case "prepare":
 		r.moves[a.p], err = p.a.PrepareImport(ctx, r.claims[a.n])
 	case "consume":

@@ -72,7 +72,7 @@ func helperDo(a *Authority, verb string, args []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		e, err := l.Suspend(ctx, snap(&testing.T{}, args[0], 7, snapshot.Suspended))
+		e, err := suspend(ctx, l, snap(&testing.T{}, args[0], 7, snapshot.Suspended))
 		return hex.EncodeToString(e.Encoding()), err
 	case "child":
 		if _, err := a.Start(ctx, args[0]); err != nil {
@@ -239,7 +239,7 @@ func TestT04_ProbingNeverDropsTheLock(t *testing.T) {
 	a, dir := tempAuthority(t)
 	l, err := a.Start(ctx, "run")
 	must(t, err)
-	e, err := l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 	must(t, err)
 	b, err := Open(ctx, dir, Options{})
 	must(t, err)

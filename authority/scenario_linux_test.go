@@ -100,7 +100,7 @@ func suspendedOn(t testing.TB, a *Authority, id string) Envelope {
 	t.Helper()
 	l, err := a.Start(ctx, id)
 	must(t, err)
-	e, err := l.Suspend(ctx, snap(t, id, 7, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(t, id, 7, snapshot.Suspended))
 	must(t, err)
 	must(t, l.Close())
 	return e
@@ -115,7 +115,7 @@ func TestR15_RenamedAndReplacedUnderTheOpenDirectory(t *testing.T) {
 	must(t, os.Rename(dir, dir+".moved"))
 	fake, err := Open(ctx, dir, Options{Create: true})
 	must(t, err)
-	e, err := l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 	must(t, err)
 	must(t, l.Resume(ctx))
 	l2, err := a.Start(ctx, "run 2")
@@ -210,7 +210,7 @@ func TestR16_HardLinkUnderAHeldRun(t *testing.T) {
 	l, err := a.Start(ctx, "run")
 	must(t, err)
 	must(t, os.Link(filepath.Join(dir, nameOf("run").state()), filepath.Join(dir, "second")))
-	_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	_, err = suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 	wantErr(t, err, ErrLost)
 	must(t, l.Close())
 }
@@ -355,19 +355,19 @@ func TestT17_FullDisk(t *testing.T) {
 	if len(leases) < 5 {
 		t.Fatalf("only %d runs fit", len(leases))
 	}
-	_, err = leases[0].Suspend(ctx, snap(t, "run 0", 7, snapshot.Suspended))
+	_, err = suspend(ctx, leases[0], snap(t, "run 0", 7, snapshot.Suspended))
 	must(t, err)
 	for l := leases[1]; l.hold.record.slot < sectors-1; {
 		cycle(t, l, 7)
 	}
-	_, err = leases[1].Finish(ctx, snap(t, "run 1", 7, snapshot.Failed)) // needs a new file
+	_, err = finish(ctx, leases[1], snap(t, "run 1", 7, snapshot.Failed)) // needs a new file
 	wantErr(t, err, ErrUnavailable)
 	if n := names(t, a); strings.Contains(fmt.Sprint(n), "tmp-") {
 		t.Errorf("left behind: %v", n)
 	}
 	must(t, leases[2].Close())
 	must(t, os.Remove(filepath.Join(dir, nameOf("run 2").state())))
-	_, err = leases[1].Finish(ctx, snap(t, "run 1", 7, snapshot.Failed)) // the same call, with room
+	_, err = finish(ctx, leases[1], snap(t, "run 1", 7, snapshot.Failed)) // the same call, with room
 	must(t, err)
 	for _, l := range leases {
 		must(t, l.Close())
@@ -391,7 +391,7 @@ func TestT17_FileSystemShutDown(t *testing.T) {
 	must(t, err)
 	l, err := a.Start(ctx, "run")
 	must(t, err)
-	_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	_, err = suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 	must(t, err)
 	f, err := os.Open(root)
 	must(t, err)

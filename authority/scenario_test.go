@@ -123,7 +123,7 @@ func TestT12_R72_OneFailedSyncIsForEver(t *testing.T) {
 	calls := p.Calls()
 	for range 3 {
 		wantErr(t, l.Resume(ctx), ErrUncertain)
-		_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+		_, err = suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 		wantErr(t, err, ErrUncertain)
 	}
 	if p.Calls() != calls {
@@ -176,7 +176,7 @@ func TestT13_KeysAndTombstonesSurvive(t *testing.T) {
 	scope := p.a.keys.scope
 	l, err := p.a.Start(ctx, "run")
 	must(t, err)
-	done, err := l.Finish(ctx, snap(t, "run", 7, snapshot.Completed))
+	done, err := finish(ctx, l, snap(t, "run", 7, snapshot.Completed))
 	must(t, err)
 	after := &world{t: t, sim: w.sim.PowerCut(func(int) securedir.Fate { return securedir.Lost })}
 	defer after.reap()
@@ -247,7 +247,7 @@ func TestT18_RecordsHoldNoTime(t *testing.T) {
 		must(t, p.open())
 		l, err := p.a.Start(ctx, "run")
 		must(t, err)
-		_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+		_, err = suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 		must(t, err)
 		b, _, err := p.a.dir.Read(nameOf("run").state(), nil, stateSize)
 		must(t, err)
@@ -322,7 +322,7 @@ func TestR81_CloseAndDrain(t *testing.T) {
 	for _, err := range p.a.Runs(ctx) {
 		wantErr(t, err, ErrClosed)
 	}
-	_, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended)) // a live lease goes on
+	_, err = suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended)) // a live lease goes on
 	must(t, err)
 	drained := make(chan error)
 	go func() { drained <- p.a.Drain(ctx) }()
@@ -363,7 +363,7 @@ func TestR101_ConcurrentUse(t *testing.T) {
 				mu.Lock()
 				owners[id]++
 				mu.Unlock()
-				if _, err := l.Suspend(ctx, snap(t, id, 7, snapshot.Suspended)); err != nil {
+				if _, err := suspend(ctx, l, snap(t, id, 7, snapshot.Suspended)); err != nil {
 					t.Errorf("suspend: %v", err)
 				}
 				go func() { _, _ = l.Token() }()
@@ -405,7 +405,7 @@ func TestR86_R87_Redaction(t *testing.T) {
 	p := w.boot()
 	l, err := p.a.Start(ctx, "secret-run")
 	must(t, err)
-	e, err := l.Suspend(ctx, snap(t, "secret-run", 7, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(t, "secret-run", 7, snapshot.Suspended))
 	must(t, err)
 	must(t, l.Close())
 	i, err := p.a.PrepareImport(ctx, e)
@@ -506,7 +506,7 @@ func TestR66_TokenMovesForward(t *testing.T) {
 	cycle(t, l, 7)
 	second, err := l.Token()
 	must(t, err)
-	if second.Generation != first.Generation+1 || second.Instance != first.Instance || second.Run != first.Run || first.Instance == [16]byte{} {
+	if second.Token != first.Token+1 || second.Run != first.Run || first.Run == [32]byte{} || first.Token == 0 {
 		t.Errorf("%+v then %+v", first, second)
 	}
 	must(t, l.Close())

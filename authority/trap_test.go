@@ -36,7 +36,7 @@ func TestTrap01_PublishedRecordIsNeverCleanedUp(t *testing.T) {
 		cycle(t, l, 7)
 	}
 	q.failCall("sync", 2, eio) // new file, directory
-	_, err = l.Finish(ctx, snap(t, "long", 9, snapshot.Completed))
+	_, err = finish(ctx, l, snap(t, "long", 9, snapshot.Completed))
 	wantErr(t, err, ErrUncertain)
 	q.Plan(nil)
 	if got := w.phase("long"); got != Completed {
@@ -373,7 +373,7 @@ func forged(t testing.TB, a *Authority) []byte {
 	t.Helper()
 	l, err := a.Start(ctx, "run")
 	must(t, err)
-	e, err := l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended))
 	must(t, err)
 	must(t, l.Close())
 	e.payload = make([]byte, snapshot.MaxSize)
@@ -409,7 +409,7 @@ func TestTrap18_R110_OneBarrierPerTransition(t *testing.T) {
 	var i *Import
 	var e Envelope
 	var err error
-	suspend := func() error { e, err = l.Suspend(ctx, snap(t, "run", 7, snapshot.Suspended)); return err }
+	suspend := func() error { e, err = suspend(ctx, l, snap(t, "run", 7, snapshot.Suspended)); return err }
 	step("start", 4, func() error { l, err = p.a.Start(ctx, "run"); return err }) // lock, directory, state, directory
 	step("suspend", 1, suspend)
 	step("suspend again", 0, suspend)
@@ -424,7 +424,7 @@ func TestTrap18_R110_OneBarrierPerTransition(t *testing.T) {
 		step("cycle", 1, func() error { cycle(t, l, 7); return nil })
 	}
 	step("into a new file", 2, func() error { cycle(t, l, 7); return nil })
-	step("finish", 1, func() error { _, err := l.Finish(ctx, snap(t, "run", 9, snapshot.Failed)); return err })
+	step("finish", 1, func() error { _, err := finish(ctx, l, snap(t, "run", 9, snapshot.Failed)); return err })
 }
 
 // The proof of the matrix: with syncs that do nothing, an acknowledged
@@ -441,7 +441,7 @@ func TestCrashMatrix_SeededMissingSyncIsFound(t *testing.T) {
 	must(t, l.Close())
 	other, err := lying.a.Start(ctx, "other")
 	must(t, err)
-	_, err = other.Suspend(ctx, snap(t, "other", 7, snapshot.Suspended))
+	_, err = suspend(ctx, other, snap(t, "other", 7, snapshot.Suspended))
 	must(t, err)
 	after := &world{t: t, sim: w.sim.PowerCut(func(int) securedir.Fate { return securedir.Lost })}
 	defer after.reap()
@@ -511,7 +511,7 @@ func leave(t *testing.T, p *process, id string, phase Phase) {
 	if phase == Active {
 		return
 	}
-	e, err := l.Suspend(ctx, snap(t, id, 7, snapshot.Suspended))
+	e, err := suspend(ctx, l, snap(t, id, 7, snapshot.Suspended))
 	must(t, err)
 	switch phase {
 	case Importing:
@@ -520,7 +520,7 @@ func leave(t *testing.T, p *process, id string, phase Phase) {
 		must(t, err)
 		must(t, i.Consume(ctx))
 	case Completed:
-		_, err := l.Finish(ctx, snap(t, id, 7, snapshot.Completed))
+		_, err := finish(ctx, l, snap(t, id, 7, snapshot.Completed))
 		must(t, err)
 	case Damaged:
 		corrupt(t, p, id)
