@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/tidemark-log/tidemark/frame"
+	"github.com/tidemark-log/tidemark/internal/disk"
 )
 
 // evidence is what group headers beyond a damaged place prove. It may raise
@@ -18,7 +19,8 @@ type evidence struct {
 }
 
 // search looks at every offset in [from, size) where a group header may lie.
-// It reads the stretch once, in bounded memory.
+// It reads the stretch once, in bounded memory, and of holes only the first
+// bytes: a file of any size takes the time that its data takes.
 func search(r io.ReaderAt, g *frame.Geometry, from, size int64) (evidence, error) {
 	ev := evidence{dirtEnd: from}
 	const chunk = 256 << 10
@@ -32,8 +34,31 @@ func search(r io.ReaderAt, g *frame.Geometry, from, size int64) (evidence, error
 		if n < len(buf) && err != nil {
 			break
 		}
+		if frame.IsZero(buf[:n]) {
+			off += max(nextData(r, off)-off, 0) / chunk * chunk
+		}
 	}
 	return ev, nil
+}
+
+// nextData returns the first offset at or behind off that is no hole, or off
+// where the system does not say.
+func nextData(r io.ReaderAt, off int64) int64 {
+	if c, ok := r.(ctxReader); ok {
+		r = c.r
+	}
+	if u, ok := r.(unclosed); ok {
+		r = u.File
+	}
+	f, ok := r.(disk.File)
+	if !ok {
+		return off
+	}
+	from, _, err := disk.NextData(f, off)
+	if err != nil {
+		return off
+	}
+	return from
 }
 
 // look examines one chunk that lies at off; its last bytes are looked at again

@@ -105,6 +105,9 @@ func (c *cutter) next() *stretch {
 			st.to = page + int64(h.First)
 			break
 		}
+		if frame.IsZero(b) { // and in a hole all that follow
+			page = max(page, c.geo.PageStart(nextData(c.win.r, page))-c.geo.PageSize())
+		}
 	}
 	c.from = st.to
 	return st
