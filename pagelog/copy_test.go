@@ -278,3 +278,73 @@ func TestVerify_L35_LogWithCheckpoints(t *testing.T) {
 		}
 	}
 }
+
+// TestCopy_L47_RaceWithRetention: the source drops commits while it is copied.
+// The copy begins at the floor found at the end; where all that was to be copied
+// is gone by then, there is no copy and nothing is left behind.
+func TestCopy_L47_RaceWithRetention(t *testing.T) {
+	for _, from := range []uint64{2, 12, 40, 62} {
+		dir := t.TempDir()
+		path, to := filepath.Join(dir, "log"), filepath.Join(dir, "copy")
+		l, err := Create(path, CreateOptions{PageSize: 4096}, Options{CheckpointEvery: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 60 {
+			commitBytes(t, l, i)
+		}
+		var retained error
+		once := false
+		report, err := Copy(context.Background(), path, to, CopyOptions{Progress: func(done, total int64) {
+			if !once { // the first piece is taken, with what is dropped now
+				once = true
+				if from > 60 {
+					commitBytes(t, l, 60)
+					commitBytes(t, l, 61)
+				}
+				retained = l.Retain(context.Background(), from)
+			}
+		}})
+		if errors.Is(retained, ErrNoPunch) {
+			t.Skip(retained)
+		}
+		if retained != nil || !once {
+			t.Fatalf("from %d: dropped in the middle: %v, %v", from, once, retained)
+		}
+		if from > 60 {
+			names, _ := os.ReadDir(dir)
+			if !errors.Is(err, ErrReplaced) || len(names) != 1 {
+				t.Errorf("all was dropped: %v, left behind %v", err, names)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("from %d: %v", from, err)
+		}
+		made, err := Open(to, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.Oldest() != from || made.Head().Revision != report.Head {
+			t.Errorf("from %d: the copy holds revisions %d to %d", from, made.Oldest(), made.Head().Revision)
+		}
+		if err := errors.Join(made.Close(), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Verify(context.Background(), to, VerifyOptions{}); err != nil || len(r.Findings) != 0 {
+			t.Errorf("from %d: %+v, %v", from, r.Findings, err)
+		}
+	}
+}
+
+func commitBytes(t *testing.T, l *Log, i int) {
+	t.Helper()
+	var b Batch
+	b.Append(bytes.Repeat([]byte{byte(i)}, 50_000))
+	if _, err := l.Commit(context.Background(), &b); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -37,6 +37,9 @@ type view struct {
 // ever more seldom.
 func (v *view) rests() bool { return v.idle&(v.idle-1) != 0 && v.idle%64 != 0 }
 
+// inPassing is a count of looks that rests.
+const inPassing = 3
+
 // bounds is where reading begins and stops, at one moment.
 type bounds struct {
 	begin  point
@@ -351,9 +354,9 @@ func (r *Reader) stopAtProven(b *bounds) error {
 		return err
 	}
 	if start != 0 {
-		if err := w.trust(start); err != nil {
+		if err := notFault(w.trust(start)); err != nil {
 			return err
-		}
+		} // where that group is damaged, the walk comes to it from the beginning
 	}
 	for w.at.end < b.proven {
 		err := w.next()
@@ -396,8 +399,10 @@ func (r *Reader) stepOver(g *Group, b *bounds, err error) error {
 	if errors.Is(f.err, frame.ErrUnsupported) {
 		return fmt.Errorf("%w: %w", ErrUnsupported, f)
 	}
-	// The reason may be that the file changed: look at it again first.
-	fresh, err := r.bounds()
+	// The reason may be that the file changed: look at it again first. What lies
+	// behind the tip was searched when the iteration began; to search it again for
+	// each damaged group would take for ever in a file that is full of them.
+	fresh, err := r.look(inPassing)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (r *Reader) startAfter(after uint64, b *bounds) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g, g.walk.trust(start)
+	return g, r.damaged(g.walk.trust(start), after+1)
 }
 
 // locate returns where the commit rev starts; b.begin.rev < rev <= b.stop.rev.

@@ -124,8 +124,9 @@ func (p *pin) passed(revision uint64) {
 // processes that stand below get ErrCompacted. On return the floor is durable.
 // Nothing happens if the log begins there already, or later.
 //
-// Errors: ErrNoPunch, ErrPinned, ErrNotFound beyond the head, those of Commit,
-// and what freeing the pages says. After ErrUncertain the log is poisoned, and
+// Errors: ErrNoPunch, ErrPinned, ErrNotFound beyond the head, ErrIndexDamaged
+// (Reindex builds the index anew), those of Commit, and what freeing the pages
+// says. After ErrUncertain the log is poisoned, and
 // opening it decides whether the commits were dropped.
 func (l *Log) Retain(ctx context.Context, revision uint64) error {
 	l.retaining.Lock()
