@@ -448,4 +448,108 @@ var named = []mutant{
 		name: "fork: a new secret for the hashes of keys", file: "fork/fork.go", pkg: "./fork", tests: "^TestFork_",
 		old: "f.id.IndexKey = key", new: "_ = key",
 	},
+	{
+		name: "fork: keep the source's salt", file: "fork/fork.go", pkg: "./fork", tests: "^TestFork_C36_",
+		old: "\tf.id.IndexKey = key\n", new: "\tf.id.IndexKey, f.id.Salt = key, f.source.Identity.Salt\n",
+	},
+	{
+		name: "fork: do not look at the floor again", file: "fork/fork.go", pkg: "./fork", tests: "^TestFork_L47_RaceWithRetention$",
+		old: "again, err := f.source.Again()", new: "again, err := f.source, error(nil)",
+	},
+	{
+		name: "fork: do not check what was copied", file: "fork/fork.go", pkg: "./fork", tests: "^TestFork_C35_DamageIsNotTakenOver$",
+		old: "err := pagelog.Prove(ctx, out, f.source.At)", new: "err := error(nil)",
+	},
+	{
+		name: "fork: name more ancestors than there is room for", file: "fork/fork.go", pkg: "./fork", tests: "^TestFork_Q133_LimitsBeforeAFileExists$",
+		old: "if len(lineage) > frame.MaxLineage {", new: "if false {",
+	},
+	{
+		name: "fork: take over more than is allowed", file: "fork/fork.go", pkg: "./fork", tests: "^TestFork_Q133_LimitsBeforeAFileExists$",
+		old: "if o.MaxBytes > 0 && f.plan.Bytes > o.MaxBytes {", new: "if false {",
+	},
+	{
+		name: "fork: leave an ancestor its old end", file: "fork/fork.go", pkg: "./fork", tests: "^TestFork_Q136_ForkOfAForkOfAFork$",
+		old: "a.End, a.Revision, a.Digest = at.Offset, at.Revision, at.Digest\n", new: "",
+	},
+	{
+		name: "copy: do not look at the floor again", file: "pagelog/copy.go", pkg: "./pagelog", tests: "^TestCopy_",
+		old: "if err := now.reread(c.src); err != nil {", new: "if err := error(nil); err != nil {",
+	},
+	{
+		name: "retain: free before a slot names the floor", file: "pagelog/retain.go", pkg: "./pagelog", tests: "^TestRetain_L47_CrashAtAnyStep$",
+		old: "if err := l.nameTwice(); err != nil {\n\t\treturn err\n\t}\n\tl.beginAt(floor)", new: "l.beginAt(floor)\n\t_ = l.punch()\n\tif err := l.nameTwice(); err != nil {\n\t\treturn err\n\t}",
+	},
+	{
+		name: "retain: name the floor in one slot", file: "pagelog/retain.go", pkg: "./pagelog", tests: "^TestRetain_",
+		old: "for range 2 {\n\t\tif err := s.name(durable); err != nil {", new: "for range 1 {\n\t\tif err := s.name(durable); err != nil {",
+	},
+	{
+		name: "retain: do not sync the slots that name the floor", file: "pagelog/retain.go", pkg: "./pagelog", tests: "^TestRetain_",
+		old: "if err := s.file.Sync(); err != nil {\n\t\t\treturn fmt.Errorf(\"sync slots: %w\", err)\n\t\t}\n", new: "",
+	},
+	{
+		name: "retain: drop what is pinned", file: "pagelog/retain.go", pkg: "./pagelog", tests: "^TestRetain_L47_Refusals$",
+		old: "if after := p.after.Load(); after < revision {", new: "if after := p.after.Load(); false {",
+	},
+	{
+		name: "retain: drop what the host's state needs", file: "pagelog/retain.go", pkg: "./pagelog", tests: "^TestRetain_L47_Refusals$",
+		old: "state.Offset != 0 && state.Revision < revision", new: "false",
+	},
+	{
+		name: "retain: free the floor's own page", file: "pagelog/retain.go", pkg: "./pagelog", tests: "^TestRetain_L47_",
+		old: "max(l.geo.PageStart(l.oldest().end), from)", new: "max(l.geo.PageStart(l.oldest().end)+l.geo.PageSize(), from)",
+	},
+	{
+		name: "retain: leave the index below the floor", file: "pagelog/retain.go", pkg: "./pagelog", tests: "^TestRetain_",
+		old: "if err := l.liftIndex(ctx, floor.Offset); err != nil {", new: "if err := error(nil); err != nil {",
+	},
+	{
+		name: "retain: punch without asking first", file: "pagelog/retain.go", pkg: "./pagelog", tests: "^TestRetain_L47_Refusals$",
+		old: "if err := l.canPunch(); err != nil {", new: "if err := error(nil); err != nil {",
+	},
+	{
+		name: "retain: forget a floor that no slot covers", file: "pagelog/retain_open.go", pkg: "./pagelog", tests: "^TestRetain_L47_CrashAtAnyStep$",
+		old: "if f := l.checks.floor; f.Offset > floor.Offset && f.Offset <= l.durable.end {", new: "if f := l.checks.floor; false {",
+	},
+	{
+		name: "retain: do not free again what a crash left", file: "pagelog/retain_open.go", pkg: "./pagelog", tests: "^TestRetain_L47_PunchIsRepeated$",
+		old: "if err != nil || !left {", new: "if true {",
+	},
+	{
+		name: "retain: free below a floor that no history follows", file: "pagelog/retain_open.go", pkg: "./pagelog", tests: "^TestRetain_NothingIsFreedBelowAFloorThatIsNone$",
+		old: "return err == nil, notFault(err)", new: "return true, notFault(err)",
+	},
+	{
+		name: "compact: do not mark the old file", file: "pagelog/compact.go", pkg: "./pagelog", tests: "^TestCompact_",
+		old: "s.cur.Superseded = c.report.Generation", new: "s.cur.Superseded = 0",
+	},
+	{
+		name: "compact: keep the generation", file: "pagelog/compact.go", pkg: "./pagelog", tests: "^TestCompact_",
+		old: "\tslot.Generation++\n", new: "",
+	},
+	{
+		name: "compact: do not sync the directory", file: "pagelog/compact.go", pkg: "./pagelog", tests: "^TestCompact_CrashAtAnyStep$",
+		old: "err = c.env.Dir.Sync()", new: "err = nil",
+	},
+	{
+		name: "compact: do not check the new file", file: "pagelog/compact.go", pkg: "./pagelog", tests: "^TestCompact_",
+		old: "if err := proveNew(c.ctx, f, c.at); err != nil {", new: "if err := error(nil); err != nil {",
+	},
+	{
+		name: "compact: lose the host's state", file: "pagelog/compact.go", pkg: "./pagelog", tests: "^TestCompact_SameHistory$",
+		old: "return l.Checkpoint(c.ctx, revision, data)", new: "return l.Checkpoint(c.ctx, revision, nil)",
+	},
+	{
+		name: "compact: readers go over to another history", file: "pagelog/compact_reader.go", pkg: "./pagelog", tests: "^TestCompact_OthersAreNoSuccessor$",
+		old: "if errors.Is(err, ErrNotFound) || err == nil && uint64(digest) != tip.digest {", new: "if errors.Is(err, ErrNotFound) || err == nil && digest == 0 {",
+	},
+	{
+		name: "compact: readers go over to a file of another generation", file: "pagelog/compact_reader.go", pkg: "./pagelog", tests: "^TestCompact_OthersAreNoSuccessor$",
+		old: "s == nil || s.Generation < generation {", new: "s == nil {",
+	},
+	{
+		name: "compact: readers go over to another log", file: "pagelog/compact_reader.go", pkg: "./pagelog", tests: "^TestCompact_OthersAreNoSuccessor$",
+		old: "next.id.LogID != r.id.LogID || s == nil", new: "s == nil",
+	},
 }
