@@ -59,17 +59,18 @@ func OpenDir(path string) (Dir, error) {
 	}
 	h, err := shareHandle(sys)
 	if err != nil {
-		_ = closeHandle(sys) // the first error says more
 		return nil, wrap("open", path, err)
 	}
 	return &osDir{path: path, h: h}, nil
 }
 
 // shareHandle returns the handle that this process uses for the directory that
-// sys leads to: sys itself, or one it has already.
+// sys leads to: sys itself, or one it has already. It takes over sys, also where
+// it fails: a handle is closed once.
 func shareHandle(sys handle) (*dirHandle, error) {
 	id, err := directoryIdentity(sys)
 	if err != nil {
+		_ = closeHandle(sys) // the first error says more
 		return nil, err
 	}
 	handles.mu.Lock()
