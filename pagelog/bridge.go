@@ -32,6 +32,10 @@ func bridge(w *walker, f *fault, proven int64, h *header) (int64, error) {
 	return 0, nil
 }
 
+// bridgeChain bounds how many damaged derived groups in a row are stepped over,
+// or a file full of them would take for ever.
+const bridgeChain = 64
+
 // bridgeBeyond is how far behind the end of the file a slot may confirm that
 // history ends: a cut-off checkpoint and no more.
 const bridgeBeyond = 32 << 20
@@ -43,13 +47,15 @@ const bridgeBeyond = 32 << 20
 func carriesOn(w *walker, from, proven int64) (to int64, missing bool, err error) {
 	g := w.geo
 	last := g.Start(proven)
-	scan := window{r: w.win.r, limit: w.win.limit, chunk: readChunk, reads: w.win.reads}
-	for {
-		off, h, err := nextHeader(&scan, g, from, last+1)
+	w.win.drop()
+	probe := walker{geo: g, win: w.win}
+	defer func() { w.win.buf = probe.win.buf[:0] }() // it may have grown
+	for range bridgeChain {
+		off, h, err := nextHeader(&probe.win, g, from, last+1)
 		if off == 0 || err != nil {
 			return 0, false, err
 		}
-		probe := walker{geo: g, win: window{r: w.win.r, limit: w.win.limit, chunk: frame.MinPageSize}, at: w.at}
+		probe.at = w.at
 		probe.at.end = off
 		if g.Start(off) != off { // behind a page header, where the alignment does not reach
 			probe.at.end -= frame.PageHeaderSize
@@ -64,10 +70,11 @@ func carriesOn(w *walker, from, proven int64) (to int64, missing bool, err error
 			return 0, false, err
 		}
 		from = g.End(off, h.Body)
-		if fits(w.at, &h) != nil || !h.Derived() {
+		if from <= off || fits(w.at, &h) != nil || !h.Derived() {
 			return 0, true, nil
 		}
 	}
+	return 0, false, nil
 }
 
 // nextHeader returns the first group header that holds and starts in
