@@ -509,7 +509,7 @@ var named = []mutant{
 		old: "if err := l.canPunch(); err != nil {", new: "if err := error(nil); err != nil {",
 	},
 	{
-		name: "retain: forget a floor that no slot covers", file: "pagelog/retain_open.go", pkg: "./pagelog", tests: "^TestRetain_|^TestFork_L47|^TestCompact_",
+		name: "retain: forget a floor that no slot covers", file: "pagelog/retain_open.go", pkg: "./pagelog", tests: "^TestRetain_L47_FloorThatNoSlotNames$",
 		old: "if f := l.checks.floor; f.Offset > floor.Offset && f.Offset <= l.durable.end {", new: "if f := l.checks.floor; false {",
 	},
 	{
