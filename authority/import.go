@@ -32,7 +32,7 @@ func (a *Authority) PrepareImport(ctx context.Context, e Envelope) (*Import, err
 	if e.check() != nil {
 		return nil, fail(op, ErrInvalid)
 	}
-	if err := a.begin(ctx, op); err != nil {
+	if err := a.beginChange(ctx, op); err != nil {
 		return nil, err
 	}
 	i, err := a.prepare(ctx, op, &e)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tidemark-log/tidemark/cursor"
 	"github.com/tidemark-log/tidemark/internal/securedir"
 	"github.com/tidemark-log/tidemark/snapshot"
 )
@@ -22,11 +23,12 @@ type Info struct {
 	RunID         string // empty for a damaged run
 	File          string // SHA-256 of the run ID, in hexadecimal
 	Phase         Phase
-	Held          bool   // an owner lives, in some process
-	Uncertain     bool   // this process never touches the run again
-	Generation    uint64 // transition generation
-	KeyGeneration uint64 // of the key that signed the newest record
-	LastSequence  uint64 // of the newest claim; 0 before the first
+	Held          bool          // an owner lives, in some process
+	Uncertain     bool          // this process never touches the run again
+	Generation    uint64        // transition generation
+	KeyGeneration uint64        // of the key that signed the newest record
+	LastSequence  uint64        // of the newest claim; 0 before the first
+	Log           cursor.Cursor // where the run's log was at the newest claim; zero before the first
 }
 
 // Inspect tells about one run. ErrState: it was never started.
@@ -158,6 +160,7 @@ func (a *Authority) inspect(name runName) (Info, error) {
 		}
 		info.RunID, info.Phase, info.Generation = rec.runID, rec.phase, rec.transition
 		info.KeyGeneration, info.LastSequence = rec.generation, rec.claim.sequence
+		info.Log = rec.position.cursor()
 		return nil
 	})
 }
@@ -171,7 +174,7 @@ func (a *Authority) Resolve(ctx context.Context, runID string, outcome snapshot.
 	if snapshot.CheckRunID(runID) != nil || (outcome != snapshot.Failed && outcome != snapshot.Cancelled) {
 		return fail(op, ErrInvalid)
 	}
-	if err := a.begin(ctx, op); err != nil {
+	if err := a.beginChange(ctx, op); err != nil {
 		return err
 	}
 	defer a.finish()

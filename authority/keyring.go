@@ -188,6 +188,17 @@ func (r *ring) retired(generation uint64) ([]byte, error) {
 	return closeRing(b, r.count)
 }
 
+// list names the generations and what they may do.
+func (r *ring) list() []Key {
+	names := map[keyStatus]string{keyPrimary: "primary", keyVerify: "verify-only", keyRetired: "retired"}
+	var keys []Key
+	r.find(func(s keyStatus, n uint64) bool {
+		keys = append(keys, Key{n, names[s]})
+		return false
+	})
+	return keys
+}
+
 func (r *ring) entries() []byte {
 	b := r.secret.Bytes()
 	return b[ringFixed : len(b)-sha256.Size]

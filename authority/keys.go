@@ -121,6 +121,30 @@ func (a *Authority) admit(op string) error {
 	return nil
 }
 
+// Key is a generation of the keyring, without the key itself.
+type Key struct {
+	Generation uint64
+	Status     string // "primary" signs, "verify-only" verifies, "retired" is gone
+}
+
+// Keys lists the generations of the keyring, oldest first.
+func (a *Authority) Keys(ctx context.Context) ([]Key, error) {
+	const op = "keys"
+	if err := a.begin(ctx, op); err != nil {
+		return nil, err
+	}
+	defer a.finish()
+	var keys []Key
+	err := a.withKeys(func(r *ring) error {
+		keys = r.list()
+		return nil
+	})
+	if err != nil {
+		return nil, failed(op, ErrUnavailable, err)
+	}
+	return keys, nil
+}
+
 // RotateKey makes a new key that signs from now on, in every process that has
 // the directory open; the keys before it still verify. It returns the new
 // generation. It waits for other processes that open the directory.
@@ -169,7 +193,7 @@ func (a *Authority) RetireKey(ctx context.Context, generation uint64) error {
 // signs anything: a signer holds the keyring's byte shared from choosing its
 // key to the barrier of what it signed.
 func (a *Authority) changeKeys(ctx context.Context, op string, next func() ([]byte, error)) error {
-	if err := a.begin(ctx, op); err != nil {
+	if err := a.beginChange(ctx, op); err != nil {
 		return err
 	}
 	defer a.finish()

@@ -33,7 +33,7 @@ func (a *Authority) Start(ctx context.Context, runID string) (*Lease, error) {
 	if snapshot.CheckRunID(runID) != nil {
 		return nil, fail(op, ErrInvalid)
 	}
-	if err := a.begin(ctx, op); err != nil {
+	if err := a.beginChange(ctx, op); err != nil {
 		return nil, err
 	}
 	h, err := a.startRun(ctx, op, runID)

@@ -78,6 +78,12 @@ func findVerb(root *cobra.Command, args []string) (*cobra.Command, error) {
 		}
 		return nil, noSuchVerb(root, args)
 	}
+	if verb, err := findVerb(root, args[:1]); err != nil || verb.HasAvailableSubCommands() {
+		if err != nil {
+			return nil, err
+		}
+		return findVerb(verb, args[1:])
+	}
 	return nil, fmt.Errorf("%w: one verb at a time: %q is one too many", errUsage, args[1])
 }
 

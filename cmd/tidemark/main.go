@@ -92,7 +92,7 @@ acknowledged is reported with its place, and never skipped or cut off.`,
 	root.AddCommand(
 		newCreate(a), newAppend(a), newCheckpoint(a), newCopy(a), newFork(a), newRetain(a), newCompact(a),
 		newCat(a), newTail(a), newStat(a), newInspect(a), newVerify(a), newSalvage(a),
-		newGet(a), newReindex(a),
+		newGet(a), newReindex(a), newAuthority(a),
 		newDemo(), newTorture(a), newBench(a), newHelp(), newManual(), newCompletion(), newVersion(),
 	)
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -45,9 +45,9 @@ that of tidemark itself.`,
 // exitTable is the contract of the exit codes, for the manual.
 var exitTable = []struct{ code, means string }{
 	{"0", "good; also when a pipe was closed early"},
-	{"1", "the log is corrupt; also a writer that refuses one"},
+	{"1", "the log is corrupt, a run is damaged, or an envelope is not genuine; also a writer that refuses the log"},
 	{"2", "usage, an input or file that cannot be read, or not a log"},
-	{"3", "another writer has the log, or it belongs to a run"},
+	{"3", "another process has the log or the run, or the log belongs to a run"},
 	{"4", "the write was rejected, or its outcome is unknown"},
 	{"5", "the cursor or revision is not of this history"},
 	{"128+N", "stopped by signal N: 130 after Ctrl-C, 143 after SIGTERM; the log is sound"},
@@ -75,6 +75,9 @@ behind the operand; ` + "`--`" + ` ends them. A pipe that is closed early is no 
 		for _, c := range root.Commands() {
 			if c.GroupID == group.ID {
 				b.WriteString("\n" + markdownPage(c))
+				for _, verb := range c.Commands() {
+					b.WriteString("\n" + markdownPage(verb))
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidemark-log/tidemark/authority"
 	"github.com/tidemark-log/tidemark/fork"
 	"github.com/tidemark-log/tidemark/pagelog"
 )
@@ -20,9 +22,9 @@ import (
 // Exit codes. They are part of the contract.
 const (
 	exitGood     = 0 // done
-	exitCorrupt  = 1 // acknowledged bytes are damaged; a writer that refuses them, too
+	exitCorrupt  = 1 // acknowledged bytes or a run are damaged, or an envelope is not genuine; a writer that refuses them, too
 	exitUsage    = 2 // the command line, or a file that cannot be read or is no log
-	exitLocked   = 3 // another writer has the log, or it belongs to a run
+	exitLocked   = 3 // another process has the log or the run, or the log belongs to a run
 	exitRejected = 4 // a write was rejected, or its outcome is unknown
 	exitCursor   = 5 // the position is not of this history
 )
@@ -70,6 +72,16 @@ var outcomes = []outcome{
 	{errDamaged, exitCorrupt, "'tidemark cat LOG' prints what is sound before the damage, 'tidemark salvage LOG NEW' saves all that holds; restore a copy, and do not write to this file"},
 	{errBroken, exitCorrupt, "this is a bug in Tidemark or a broken disk: keep the directory named above and report both"},
 	{pagelog.ErrLocked, exitLocked, "wait until the other writer ends; cat, tail, stat and verify work meanwhile"},
+	{errRunDamaged, exitCorrupt, "'tidemark authority resolve RUN --as failed' ends it for good; docs/AUTHORITY.md says what to look at before"},
+	{authority.ErrVerification, exitCorrupt, "do not use the envelope: it is altered, of another authority, or used up; 'tidemark authority list' shows where the runs stand"},
+	{authority.ErrUncertain, exitRejected, "run 'tidemark authority inspect RUN' to see what is there before anything is tried again"},
+	{authority.ErrBusy, exitLocked, "another process has the run or the authority; wait until it ends"},
+	{authority.ErrState, exitRejected, "'tidemark authority list' shows where each run and key stands, and which are damaged"},
+	{authority.ErrCapacity, exitRejected, "retire keys that are no longer needed"},
+	{authority.ErrRelocated, exitUsage, "a copy cannot be used, since the original may live; use the original"},
+	{authority.ErrUnavailable, exitUsage, "the directory must be the user's own, with mode 0700, on a local disk, below directories that nobody else can write; 'tidemark authority init' makes one"},
+	{authority.ErrInvalid, exitUsage, "a run ID has 1 to 128 bytes of text without controls or blanks around it; a directory is an absolute path without links"},
+	{context.DeadlineExceeded, exitLocked, "another process is opening the authority and does not go on; end it"},
 	{pagelog.ErrFenced, exitLocked, "only the holder of the run's lease writes this log; cat, tail, stat, verify, copy, fork and compact work without it"},
 	{pagelog.ErrUncertain, exitRejected, "do not repeat the write yet: 'tidemark cat LOG --after REVISION' with the last acknowledged revision shows whether it is there"},
 	{pagelog.ErrPoisoned, exitRejected, "run the command again: opening the log decides what is there"},
