@@ -893,7 +893,7 @@ func TestC22_FailedWriteIsNotForgotten(t *testing.T) {
 			s.fs.Inject(simdisk.Fault{Kind: simdisk.OpWrite, Part: part})
 			b := batchOf(payload(7, 100), payload(8, 100))
 			b.CompleteOnly = completeOnly
-			if _, err := l.Commit(ctx0, b); !errors.Is(err, ErrUncertain) || !errors.Is(err, simdisk.ErrIO) {
+			if _, err := l.Commit(ctx0, b); !errors.Is(err, ErrUncertain) || !errors.Is(err, simdisk.ErrIO) || errors.Is(err, ErrNoSpace) {
 				t.Fatal(part, err)
 			}
 			ops := s.fs.Ops()

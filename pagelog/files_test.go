@@ -564,6 +564,9 @@ func TestL57_StatsAndLogger(t *testing.T) {
 	if st.Commits != 2 || st.Writes != 2 || st.Syncs != 1 || st.Bytes == 0 || st.Recovery.Epoch != 1 || st.Latency.Quantile(1) == 0 {
 		t.Errorf("%+v", st)
 	}
+	if err := l.Checkpoint(ctx0, 1, nil); err != nil || l.Stats().Slots != st.Slots+1 {
+		t.Errorf("%v, %d slots, %d before", err, l.Stats().Slots, st.Slots)
+	}
 	s.fs.Inject(simdisk.Fault{Kind: simdisk.OpSync})
 	if err := l.Sync(ctx0); !errors.Is(err, ErrUncertain) {
 		t.Error(err)

@@ -220,8 +220,12 @@ func shapes() map[string]*crafted {
 		unnamed.sync()
 	}
 
+	beyond := edges(4096, 8)
+	beyond.commit(100) // its page header lies at the proven end
+	beyond.commit(5000)
+
 	return map[string]*crafted{
-		"unnamed": unnamed, "durable": durable, "pages": pages, "derived": derived, "unsynced": unsynced, "empty": craft(4096, 8),
+		"beyond": beyond, "unnamed": unnamed, "durable": durable, "pages": pages, "derived": derived, "unsynced": unsynced, "empty": craft(4096, 8),
 		"edges": edges(4096, 8), "sectors": edges(4096, 512), "blocks": edges(8192, 4096), "large pages": edges(16384, 512),
 	}
 }

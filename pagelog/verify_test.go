@@ -258,3 +258,35 @@ func TestOpen_BridgesBelowANamedEnd(t *testing.T) {
 		t.Errorf("open says %s, want bridged", got)
 	}
 }
+
+// TestOpen_BridgesUpToANamedEnd: where nothing follows the damaged derived group
+// but the end that a slot names, with the very history that was reached, that is
+// where history goes on. Another history there is none of its own.
+func TestOpen_BridgesUpToANamedEnd(t *testing.T) {
+	c := craft(4096, 8)
+	c.commit(10)
+	c.sync()
+	c.derived(100)
+	c.sync()
+	c.name()
+	g := c.groups[1]
+	for off := g.start; off < g.end; off += 8 {
+		b := c.bytes(64)
+		b[off] ^= 1
+		if got := recovered(b); got != ClassBridged {
+			t.Errorf("byte %d: open says %s, want bridged", off, got)
+		}
+		r := check(t, b, 1)
+		if got := r.verdict(); got != ClassBridged {
+			t.Errorf("byte %d: verify says %s, want bridged", off, got)
+		}
+	}
+	for i := range c.slots {
+		c.slots[i].Durable.Digest ^= 1
+	}
+	b := c.bytes(64)
+	b[g.start] ^= 1
+	if got := recovered(b); got != ClassCorrupt {
+		t.Errorf("slots of another history: open says %s, want corrupt", got)
+	}
+}
