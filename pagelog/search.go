@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/disk"
@@ -23,9 +24,12 @@ type evidence struct {
 // bytes: a file of any size takes the time that its data takes.
 func search(r io.ReaderAt, g *frame.Geometry, from, size int64) (evidence, error) {
 	ev := evidence{dirtEnd: from}
-	const chunk = 256 << 10
-	buf := make([]byte, min(chunk+frame.GroupHeaderSize, max(size-from, 0)))
-	for off := from &^ 7; off < size; off += chunk {
+	if from >= size {
+		return ev, nil
+	}
+	buf := searchBuffers.Get().(*searchBuffer)
+	defer searchBuffers.Put(buf)
+	for off := from &^ 7; off < size; off += searchChunk {
 		n, err := r.ReadAt(buf[:min(int64(len(buf)), size-off)], off)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return ev, fmt.Errorf("read at offset %d: %w", off, err)
@@ -35,11 +39,19 @@ func search(r io.ReaderAt, g *frame.Geometry, from, size int64) (evidence, error
 			break
 		}
 		if frame.IsZero(buf[:n]) {
-			off += max(nextData(r, off)-off, 0) / chunk * chunk
+			off += max(nextData(r, off)-off, 0) / searchChunk * searchChunk
 		}
 	}
 	return ev, nil
 }
+
+const searchChunk = 256 << 10
+
+type searchBuffer [searchChunk + frame.GroupHeaderSize]byte
+
+// searchBuffers are used again: a reader that is asked for the head searches
+// what lies behind it each time.
+var searchBuffers = sync.Pool{New: func() any { return new(searchBuffer) }}
 
 // nextData returns the first offset at or behind off that is no hole, or off
 // where the system does not say.
