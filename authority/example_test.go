@@ -210,7 +210,10 @@ func outcome(dir string) string {
 			return err.Error()
 		}
 		head, err := r.Head()
-		return fmt.Sprint("taken over, events up to ", head.Revision, errors.Join(err, r.Close()))
+		if err := errors.Join(err, r.Close()); err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint("taken over, events up to ", head.Revision)
 	}
 	a, openErr := h.open()
 	if openErr != nil {
