@@ -78,7 +78,7 @@ func unlink(t testing.TB, p *process, name string) {
 // dirFD opens the directory for a test's own calls.
 func dirFD(t testing.TB, p *process) securedir.FD {
 	t.Helper()
-	fd, err := p.Root()
+	fd, err := p.Root("/")
 	must(t, err)
 	for name := range strings.SplitSeq(testPath[1:], "/") {
 		fd, err = p.Walk(fd, name)

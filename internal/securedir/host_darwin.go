@@ -1,9 +1,13 @@
 package securedir
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // This file compiles and follows the documentation; no test has run it on
-// macOS, and extended ACLs are not judged yet.
+// macOS.
 
 const (
 	walkFlags = unix.O_SEARCH | unix.O_DIRECTORY
@@ -16,14 +20,34 @@ const (
 
 func (host) Stat(fd FD) (Stat, error) {
 	var st unix.Stat_t
-	err := again(func() error { return unix.Fstat(int(fd), &st) })
-	return plain(st), err
+	if err := again(func() error { return unix.Fstat(int(fd), &st) }); err != nil {
+		return Stat{}, err
+	}
+	out := plain(st)
+	if out.Kind == Other {
+		return out, nil
+	}
+	list, err := extendedList(fd)
+	out.Mode = widened(out.Mode, list)
+	return out, err
 }
 
-func (host) StatAt(dir FD, name string) (Stat, error) {
+func (h host) StatAt(dir FD, name string) (Stat, error) {
 	var st unix.Stat_t
 	err := again(func() error { return unix.Fstatat(int(dir), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
-	return plain(st), err
+	out := plain(st)
+	if err != nil || out.Kind != Regular {
+		return out, err
+	}
+	// The list is asked of the object, so it is opened: never a FIFO, which
+	// would not open, and never through a link.
+	fd, err := h.Open(dir, name, Read)
+	if err != nil {
+		return Stat{}, err
+	}
+	list, err := extendedList(fd)
+	out.Mode = widened(out.Mode, list)
+	return out, errors.Join(err, h.Close(fd))
 }
 
 func plain(st unix.Stat_t) Stat {

@@ -17,7 +17,11 @@ func Host() (System, error) { return host{}, nil }
 
 func (host) UID() uint32 { return uint32(unix.Geteuid()) }
 
-func (host) Root() (FD, error) { return openat(unix.AT_FDCWD, "/", walkFlags) }
+func (host) Split(path string) (root string, parts []string, err error) { return splitPath(path) }
+
+func (host) Bound(FD, string) error { return nil }
+
+func (host) Root(string) (FD, error) { return openat(unix.AT_FDCWD, "/", walkFlags) }
 
 func (host) Walk(dir FD, name string) (FD, error) { return openat(int(dir), name, walkFlags) }
 

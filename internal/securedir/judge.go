@@ -96,7 +96,7 @@ var localMagic = map[uint32]string{
 }
 
 // localName lists the same for systems that name them.
-var localName = map[string]bool{"apfs": true, "hfs": true}
+var localName = map[string]bool{"apfs": true, "hfs": true, "NTFS": true, "ReFS": true}
 
 // judgeFileSystem refuses network, user-space and unknown file systems.
 func judgeFileSystem(f FileSystem) error {
@@ -133,17 +133,17 @@ func judgeName(name string) error {
 // splitPath cuts an absolute, clean path into its components. A path with a
 // trailing slash, a dot component, an empty component or a NUL is refused: what
 // the caller wrote and what would be opened must be the same thing.
-func splitPath(p string) ([]string, error) {
+func splitPath(p string) (root string, parts []string, err error) {
 	if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || strings.ContainsRune(p, 0) || len(p) > 4000 {
-		return nil, ErrName
+		return "", nil, ErrName
 	}
-	return strings.Split(p[1:], "/"), nil
+	return "/", strings.Split(p[1:], "/"), nil
 }
 
 // Class sorts what a system said into what its user can do about it. It names
 // no path and no number, so it may travel in messages.
 func Class(err error) string {
-	for _, c := range classes {
+	for _, c := range append(systemClasses, classes...) {
 		if errors.Is(err, c.err) {
 			return c.class
 		}
@@ -151,10 +151,13 @@ func Class(err error) string {
 	return "input/output"
 }
 
-var classes = []struct {
+// class is what an error of the system means.
+type class struct {
 	err   error
 	class string
-}{
+}
+
+var classes = []class{
 	{ErrUnsafe, "unsafe"},
 	{ErrChanged, "replaced"},
 	{ErrName, "name"},

@@ -184,8 +184,16 @@ func (p *SimProcess) dir(fd FD) (*simNode, error) {
 // UID is the effective user.
 func (p *SimProcess) UID() uint32 { return p.uid }
 
+// Split cuts a path as Unix does.
+func (p *SimProcess) Split(path string) (root string, parts []string, err error) {
+	return splitPath(path)
+}
+
+// Bound has nothing to add to the walk.
+func (p *SimProcess) Bound(FD, string) error { return nil }
+
 // Root opens the root directory.
-func (p *SimProcess) Root() (fd FD, err error) {
+func (p *SimProcess) Root(string) (fd FD, err error) {
 	err = p.do("root", "", func() error {
 		fd = p.open(p.sim.root, true)
 		return nil

@@ -91,14 +91,20 @@ const (
 // continued except the syncs, which are called once. Methods may run
 // concurrently.
 type System interface {
-	// UID is the effective user.
+	// UID is the effective user, in the numbers that Stat has.
 	UID() uint32
-	// Root opens the root of the name space for walking.
-	Root() (FD, error)
+	// Split cuts an absolute path into the root it begins at and its components,
+	// and refuses what the system would read in another way than it is written.
+	Split(path string) (root string, parts []string, err error)
+	// Root opens a root of the name space for walking.
+	Root(root string) (FD, error)
 	// Walk opens a child directory for walking; reading it is not required.
 	Walk(dir FD, name string) (FD, error)
 	// Reopen opens a walked directory for reading, syncing and locking.
 	Reopen(dir FD) (FD, error)
+	// Bound reports ErrChanged if the system has another path than this one for a
+	// directory that was walked to. Where a walk cannot be led astray it is nil.
+	Bound(fd FD, path string) error
 	// Mkdir creates a directory, mode 0700 before the umask.
 	Mkdir(dir FD, name string) error
 	// Open opens or creates a regular file.

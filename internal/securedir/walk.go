@@ -20,13 +20,13 @@ type Options struct {
 // is created below it, so an unsafe ancestor changes nothing. An existing leaf
 // must be the user's own and exactly 0700 already.
 func Open(ctx context.Context, sys System, p string, o Options) (*Dir, error) {
-	parts, err := splitPath(p)
+	root, parts, err := sys.Split(p)
 	if err != nil {
 		return nil, err
 	}
 	w := &walker{sys: sys, uid: sys.UID(), opts: o}
 	defer w.close()
-	if err := w.start(); err != nil {
+	if err := w.start(root); err != nil {
 		return nil, err
 	}
 	for _, name := range parts {
@@ -37,7 +37,7 @@ func Open(ctx context.Context, sys System, p string, o Options) (*Dir, error) {
 			return nil, err
 		}
 	}
-	return w.bind()
+	return w.bind(p)
 }
 
 // walker is one walk. Invariant: at is the object the path walked so far names,
@@ -62,8 +62,8 @@ func (w *walker) hold(fd FD) FD {
 	return fd
 }
 
-func (w *walker) start() error {
-	fd, err := w.sys.Root()
+func (w *walker) start(root string) error {
+	fd, err := w.sys.Root(root)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (w *walker) sync(dir FD) error {
 
 // bind judges the leaf, opens it for good, and proves that what was opened is
 // what the walk ended at.
-func (w *walker) bind() (*Dir, error) {
+func (w *walker) bind(path string) (*Dir, error) {
 	if err := judgeLeaf(w.atStat, w.uid); err != nil {
 		return nil, err
 	}
@@ -169,7 +169,11 @@ func (w *walker) bind() (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{sys: w.sys, fd: fd, uid: w.uid}
-	if err := d.confirm(w.atStat, w.opts); err != nil {
+	err = w.sys.Bound(fd, path)
+	if err == nil {
+		err = d.confirm(w.atStat, w.opts)
+	}
+	if err != nil {
 		_ = w.sys.Close(fd) // nothing was done through it
 		return nil, err
 	}

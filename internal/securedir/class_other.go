@@ -1,0 +1,5 @@
+//go:build !windows
+
+package securedir
+
+var systemClasses []class
