@@ -164,7 +164,7 @@ func (h *agent) Stop() error { return nil }
 func child(side, dir, step string) {
 	h := &agent{dir: dir, reach: func(at string) {
 		if at == step {
-			fmt.Fprintln(os.Stderr, "reached") // the test catches standard output
+			fmt.Fprintln(os.Stderr, "reached")    // the test catches standard output
 			_, _ = os.Stdin.Read(make([]byte, 1)) // until the kill
 		}
 	}}

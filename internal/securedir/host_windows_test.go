@@ -24,7 +24,6 @@ func testHost(t *testing.T) (System, error) {
 	if err != nil || !underWine() {
 		return s, err
 	}
-	t.Log("Wine keeps no access control lists: they are not judged")
 	h := s.(*host)
 	h.judge = func(raw []byte, _ string, dir bool) (uid, mode uint32) {
 		if _, ok := parseDescriptor(raw); !ok {
@@ -80,6 +79,9 @@ func TestHost_R22_OnlyLocalVolumes(t *testing.T) {
 
 // R13, R22: a reparse point in the way is refused.
 func TestHost_R22_ReparsePointsRefused(t *testing.T) {
+	if underWine() {
+		t.Skip("Wine says that it made a link, and made none")
+	}
 	sys, err := testHost(t)
 	must(t, err)
 	dir := t.TempDir()
@@ -87,9 +89,6 @@ func TestHost_R22_ReparsePointsRefused(t *testing.T) {
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(filepath.Join(dir, "real"), link); err != nil {
 		t.Skip("cannot make links here: ", err)
-	}
-	if underWine() {
-		t.Skip("Wine says that it made a link, and made none")
 	}
 	_, err = Open(context.Background(), sys, filepath.Join(link, "private"), create)
 	wantErr(t, err, ErrUnsafe)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -86,6 +87,9 @@ func conformFiles(t *testing.T, d *Dir) {
 	g, err := d.Temp(rand.Reader)
 	must(t, err)
 	wantErr(t, g.Publish("a"), fs.ErrExist)
+	if underWine() { // it replaces no file that is open, as Windows does
+		must(t, f.Close())
+	}
 	must(t, g.Replace("a"))
 	wantErr(t, f.Check(), ErrChanged)
 	must(t, g.Check())
@@ -120,9 +124,14 @@ func conformLocks(t *testing.T, d *Dir) {
 		must(t, err)
 		return f
 	}
+	// Windows has no conversion: a lock is given back before it is another one.
+	_, simulated := d.sys.(*SimProcess)
+	converts := simulated || runtime.GOOS != "windows"
 	a, b := open(), open()
 	must(t, a.Lock())
-	must(t, a.Lock())
+	if converts {
+		must(t, a.Lock())
+	}
 	wantErr(t, b.Lock(), ErrLocked)
 	must(t, a.Unlock())
 	must(t, b.Lock())
@@ -134,14 +143,22 @@ func conformLocks(t *testing.T, d *Dir) {
 	wantErr(t, b.Range(off, LockExclusive), ErrLocked)
 	wantErr(t, b.Range(off, LockShared), ErrLocked)
 	wantErr(t, b.Range(off, LockProbe), ErrLocked)
-	must(t, a.Range(off, LockProbe))
+	if converts {
+		must(t, a.Range(off, LockProbe))
+	}
 	must(t, b.Range(off+1, LockExclusive))
 	open().Close() // closing another descriptor drops nothing
 	wantErr(t, b.Range(off, LockProbe), ErrLocked)
+	if !converts {
+		must(t, a.Range(off, Unlock))
+	}
 	must(t, a.Range(off, LockShared))
 	must(t, b.Range(off, LockShared))
 	wantErr(t, a.Range(off, LockExclusive), ErrLocked)
 	must(t, b.Range(off, Unlock))
+	if !converts {
+		must(t, a.Range(off, Unlock))
+	}
 	must(t, a.Range(off, LockExclusive))
 	must(t, a.Close())
 	must(t, b.Range(off, LockProbe))
@@ -156,7 +173,9 @@ func conformSweep(t *testing.T, d *Dir) {
 	must(t, err)
 	odd, err := d.Temp(rand.Reader)
 	must(t, err)
-	must(t, d.sys.Chmod(odd.fd, 0))
+	if err := d.sys.Chmod(odd.fd, 0); runtime.GOOS != "windows" { // which has nothing to set
+		must(t, err)
+	}
 	must(t, dead.Close())
 	must(t, odd.Close())
 	n, err := d.Sweep()
@@ -290,6 +309,9 @@ func TestSim_PowerCut(t *testing.T) {
 }
 
 func TestHost_WalkRefusesLinks(t *testing.T) {
+	if underWine() {
+		t.Skip("Wine says that it made a link, and made none")
+	}
 	sys, err := testHost(t)
 	if err != nil {
 		t.Skip(err)
