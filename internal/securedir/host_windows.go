@@ -364,11 +364,11 @@ func (s *host) Names(dir FD) ([]string, error) {
 	return names, errors.Join(err, list.Close())
 }
 
-// Locks are mandatory here, so they lie where no data ever does: the whole-file
-// lock is one byte, and the range locks follow it.
+// Locks are mandatory here, so they lie where no data ever does. Offsets of range
+// locks are 0 or odd, so the whole-file lock has a byte that is none of theirs.
 const (
-	wholeFile  = 1 << 62
-	firstRange = wholeFile + 1
+	firstRange = 1 << 62
+	wholeFile  = firstRange + 2
 )
 
 func (s *host) Flock(fd FD, op Lock) error { return s.lockByte(fd, wholeFile, op) }
