@@ -78,7 +78,7 @@ func parseDescriptor(b []byte) (d descriptor, ok bool) {
 	if control&selfRelative == 0 || int64(owner) >= int64(len(b)) || int64(dacl) >= int64(len(b)) || owner < 20 {
 		return d, false
 	}
-	if d.owner, _, ok = parseSID(b[owner:]); !ok {
+	if d.owner, ok = parseSID(b[owner:]); !ok {
 		return d, false
 	}
 	d.protected = control&daclProtected != 0
@@ -130,27 +130,25 @@ func parseEntry(b []byte) (e entry, ok bool) {
 		return e, false
 	}
 	e.deny, e.mask = b[0] == entryDenies, binary.LittleEndian.Uint32(b[4:])
-	n := 0
-	e.who, n, ok = parseSID(b[8:])
-	return e, ok && n <= len(b)-8
+	e.who, ok = parseSID(b[8:])
+	return e, ok
 }
 
-// parseSID gives a security identifier as text, and its length in bytes.
-func parseSID(b []byte) (text string, n int, ok bool) {
+// parseSID gives the security identifier that b begins with as text.
+func parseSID(b []byte) (text string, ok bool) {
 	if len(b) < 8 || b[0] != 1 || b[1] > 15 || len(b) < 8+4*int(b[1]) {
-		return "", 0, false
+		return "", false
 	}
-	n = 8 + 4*int(b[1])
 	authority := uint64(0)
 	for _, c := range b[2:8] {
 		authority = authority<<8 | uint64(c)
 	}
 	var s strings.Builder
 	s.WriteString("S-1-" + strconv.FormatUint(authority, 10))
-	for at := 8; at < n; at += 4 {
+	for at := 8; at < 8+4*int(b[1]); at += 4 {
 		s.WriteString("-" + strconv.FormatUint(uint64(binary.LittleEndian.Uint32(b[at:])), 10))
 	}
-	return s.String(), n, true
+	return s.String(), true
 }
 
 // ownership is the verdict on a descriptor: whose the object is, and the mode

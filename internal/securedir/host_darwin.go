@@ -36,8 +36,8 @@ func (h host) StatAt(dir FD, name string) (Stat, error) {
 	var st unix.Stat_t
 	err := again(func() error { return unix.Fstatat(int(dir), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	out := plain(st)
-	if err != nil || out.Kind != Regular {
-		return out, err
+	if err != nil || out.Kind != Regular || out.Mode != fileMode {
+		return out, err // refused without asking for more
 	}
 	// The list is asked of the object, so it is opened: never a FIFO, which
 	// would not open, and never through a link.
