@@ -21,6 +21,10 @@ func compacted(b *bounds) error { return &cursor.CompactedError{Oldest: b.begin.
 // at reads the commit rev into g.
 func (r *Reader) at(rev uint64, g *Group, b *bounds) error { return r.atHint(rev, 0, g, b) }
 
+// oneCommit is how much is read where a commit is known to lie: one of a few KiB,
+// and not what follows it.
+const oneCommit = 8 << 10
+
 // atHint reads the commit rev into g, from hint if it is there.
 func (r *Reader) atHint(rev uint64, hint int64, g *Group, b *bounds) error {
 	switch {
@@ -31,14 +35,18 @@ func (r *Reader) atHint(rev uint64, hint int64, g *Group, b *bounds) error {
 	case rev <= b.begin.rev:
 		return compacted(b)
 	}
-	r.prepare(g, b, int(r.geo.PageSize()))
-	if hint >= b.begin.end && hint < b.stop.end && r.geo.MayStart(hint) && r.load(g, hint, rev, b) == nil {
-		return nil
+	if hint >= b.begin.end && hint < b.stop.end && r.geo.MayStart(hint) {
+		r.prepare(g, b, oneCommit)
+		if r.load(g, hint, rev, b) == nil {
+			return nil
+		}
 	}
+	r.prepare(g, b, int(r.geo.PageSize()))
 	start, err := r.locate(&g.walk.win, rev, b)
 	if err != nil {
 		return err
 	}
+	g.walk.win.chunk = oneCommit // if it goes on beyond the page
 	return r.load(g, start, rev, b)
 }
 

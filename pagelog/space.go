@@ -27,7 +27,8 @@ type space struct {
 
 const (
 	zeroChunk    = 64 << 10  // bytes of one write of zeros
-	zeroWrites   = 4         // large writes find zeros so many at a time
+	zeroMore     = 512 << 10 // the most that is zeroed at a time
+	zeroShare    = 8         // and no more than this part of the log
 	zeroMost     = 256 << 10 // larger writes reserve instead of zeroing
 	reserveChunk = 4 << 20   // bytes reserved at a time for large writes
 )
@@ -58,7 +59,7 @@ func (s *space) reserve(from, to int64) error {
 		return nil
 	}
 	if s.zeroAhead {
-		ahead := s.upTo(to, ((to-from)*zeroWrites/zeroChunk+1)*zeroChunk)
+		ahead := s.upTo(to, min(max(to/zeroShare/zeroChunk, 1)*zeroChunk, zeroMore))
 		if err := s.zero(from, ahead); !errors.Is(err, disk.ErrNoSpace) {
 			return err
 		}
