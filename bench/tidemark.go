@@ -214,14 +214,9 @@ func (p *tidemarkLog) readAt(n uint64, hint int64) ([]byte, error) {
 	if p.group > 0 {
 		revision, skip = n/uint64(p.group)+1, n%uint64(p.group)
 	} else {
-		for g, err := range p.log.Commits(0) {
-			if err != nil {
-				return nil, err
-			}
-			if revision = g.Revision; skip < uint64(g.Count) {
-				break
-			}
-			skip -= uint64(g.Count)
+		var err error
+		if revision, skip, err = p.find(n); err != nil {
+			return nil, err
 		}
 	}
 	if err := p.log.AtHint(revision, hint, &p.read); err != nil {
@@ -234,6 +229,20 @@ func (p *tidemarkLog) readAt(n uint64, hint int64) ([]byte, error) {
 		skip--
 	}
 	return nil, pagelog.ErrNotFound
+}
+
+// find counts up to record n and returns its revision and its place there.
+func (p *tidemarkLog) find(n uint64) (revision, skip uint64, err error) {
+	for g, err := range p.log.Commits(0) {
+		if err != nil {
+			return 0, 0, err
+		}
+		if revision = g.Revision; n < uint64(g.Count) {
+			break
+		}
+		n -= uint64(g.Count)
+	}
+	return revision, n, nil
 }
 
 func (p *tidemarkLog) Len() uint64 {
