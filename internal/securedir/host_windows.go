@@ -322,7 +322,7 @@ func patiently(try func() error) error {
 		if !held || pause > 256*time.Millisecond {
 			return err
 		}
-		time.Sleep(pause)
+		<-time.After(pause)
 	}
 }
 
