@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/tidemark-log/tidemark/cursor"
@@ -320,5 +321,39 @@ func TestBase_R96_RecoveryCursor(t *testing.T) {
 	}
 	if a.Base() != (cursor.Cursor{}) || b.Base().Revision != k || b.Base().Log != a.LogID() {
 		t.Error(a.Base(), b.Base())
+	}
+}
+
+// TestFence_R95_CopyAndSalvage: a copy is the same log and belongs to the same
+// run; what was salvaged is a new one and nobody's.
+func TestFence_R95_CopyAndSalvage(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	path := filepath.Join(dir, "log")
+	l, err := Create(path, CreateOptions{}, under(runA, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, l, []byte("one"))
+	if err := l.Checkpoint(ctx, 1, []byte("state")); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	if _, err := Copy(ctx, path, path+"-copy", CopyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Salvage(ctx, path, path+"-saved", SalvageOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Options{{}, under(runA, 2), under(runB, 3)} {
+		if _, err := Open(path+"-copy", o); !errors.Is(err, ErrFenced) {
+			t.Errorf("the copy under %v: %v", o.Fence, err)
+		}
+	}
+	for name, o := range map[string]Options{"-copy": under(runA, 3), "-saved": under(runB, 1)} {
+		l, err := Open(path+name, o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		closeLog(t, l)
 	}
 }
