@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tidemark-log/tidemark/authority"
 	"github.com/tidemark-log/tidemark/pagelog"
@@ -200,6 +203,53 @@ func TestAuthority_R109_Usage(t *testing.T) {
 			if len(line) > 80 {
 				t.Errorf("%s: too long: %s", c.Name(), line)
 			}
+		}
+	}
+}
+
+// authorityFixture is a directory with an authority where the user's own one is
+// for scripts, an orphaned run in it, and the envelope of a suspended one.
+func authorityFixture(t *testing.T) string {
+	t.Helper()
+	ctx, top := context.Background(), filepath.Dir(privateDir(t))
+	dir := filepath.Join(top, "tidemark", "authority")
+	a, err := authority.Open(ctx, dir, authority.Options{Create: true})
+	must(t, err)
+	orphan, _ := begun(t, a, dir, "run-17")
+	must(t, orphan.Close())
+	l, _ := begun(t, a, dir, "run-18")
+	e, err := l.Suspend(ctx, state(t, "run-18", 2, snapshot.Suspended))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(top, "run.envelope"), e.Encoding(), 0o600))
+	must(t, l.Close())
+	must(t, a.Close())
+	return top
+}
+
+// TestAuthority_R109_Examples runs the examples of the verbs, in the order in
+// which an operator would come to them.
+func TestAuthority_R109_Examples(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		skip(t, "scripts find an authority by XDG_STATE_HOME")
+	}
+	sh, dir := shell(t), authorityFixture(t)
+	verbs := map[string]*cobra.Command{}
+	for _, c := range newAuthority(&app{}).Commands() {
+		verbs[c.Name()] = c
+	}
+	order := []string{"init", "list", "inspect", "verify", "resolve", "rotate", "retire"}
+	if len(verbs) != len(order) {
+		t.Errorf("%d verbs", len(verbs))
+	}
+	for _, name := range order {
+		for line := range strings.Lines(verbs[name].Example) {
+			if !strings.Contains(line, "--dir /var") {
+				script(t, sh, dir, line)
+			}
+		}
+		if name == "resolve" { // the other run needs the key, too
+			script(t, sh, dir, "tidemark authority resolve run-18 --as cancelled")
 		}
 	}
 }

@@ -51,6 +51,8 @@ func TestExamples_Run(t *testing.T) {
 			dir := t.TempDir()
 			switch c.Name() {
 			case "create":
+			case "authority":
+				dir = authorityFixture(t)
 			case "get":
 				dir = filepath.Dir(keyedFile(t, 20))
 			default:
@@ -83,7 +85,8 @@ func script(t *testing.T, sh, dir, text string) string {
 	t.Helper()
 	cmd := exec.Command(sh, "-e", "-c", text)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	// Verbs that look after the user's own authority get one within dir.
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+dir, "PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Errorf("%s: %v\n%s", text, err, out)
