@@ -92,7 +92,7 @@ func TestCreate_BaseRefused_L48(t *testing.T) {
 		{"", "malformed"},
 		{"10", "malformed"},
 		{base[:len(base)-1], "malformed"},
-		{base[:20] + "z" + base[21:], "malformed"},
+		{base[:20] + "!" + base[21:], "malformed"},
 		{c.String(), "another view"},
 		{cursor.Cursor{Position: cursor.Position{Revision: 4}}.String(), "another log"},
 	} {
