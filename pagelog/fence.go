@@ -17,11 +17,9 @@ import (
 // was lost, finds out by one read before it writes, before it acknowledges and
 // before it names anything durable.
 
-var (
-	// ErrFenced: the log belongs to another run, a newer holder of the run has
-	// had it, or has taken it from this writer.
-	ErrFenced = errors.New("log belongs to a run and this is not its newest holder")
-)
+// ErrFenced: the log belongs to another run, a newer holder of the run has
+// had it, or has taken it from this writer.
+var ErrFenced = errors.New("log belongs to a run and this is not its newest holder")
 
 // Fence is the right of one holder of a run to write the run's log.
 type Fence struct {
