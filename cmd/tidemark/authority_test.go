@@ -199,7 +199,7 @@ func TestAuthority_R109_Usage(t *testing.T) {
 		}
 	}
 	for _, c := range newAuthority(&app{}).Commands() {
-		for _, line := range strings.Split(c.Long, "\n") {
+		for line := range strings.SplitSeq(c.Long, "\n") {
 			if len(line) > 80 {
 				t.Errorf("%s: too long: %s", c.Name(), line)
 			}
