@@ -18,8 +18,7 @@ import (
 // before it names anything durable.
 
 // ErrFenced says that the log belongs to another run, that a newer holder of the
-// run has
-// had it, or that another writer has taken it from this one.
+// run has had it, or that another writer has taken it from this one.
 var ErrFenced = errors.New("log belongs to a run and this is not its newest holder")
 
 // Fence is the right of one holder of a run to write the run's log.
