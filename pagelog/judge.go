@@ -20,12 +20,14 @@ import (
 // view is what a reader last saw of the file.
 type view struct {
 	header *header
-	ready  bool  // tip was found
-	tip    point // last complete group
-	tipAt  int64 // where the last group passed starts; 0 if none was
-	seen   point // where that group left the walk: the tip, or before a bridge
-	proven int64 // durable end that slots and later headers prove
-	damage error // why the tip is not the end
+	ready  bool       // tip was found
+	tip    point      // last complete group
+	tipAt  int64      // where the last group passed starts; 0 if none was
+	seen   point      // where that group left the walk: the tip, or before a bridge
+	proven int64      // durable end that slots and later headers prove
+	size   int64      // of the file, and
+	slot   frame.Slot // its newest slot, when the tip was last held against them
+	damage error      // why the tip is not the end
 	looker walker
 	deep   bool // search for evidence behind the tip, even if it just moved
 	idle   int  // looks in a row of one who waits and was told of no change; 0: somebody asks
@@ -105,11 +107,6 @@ func (r *Reader) look(idle int) (bounds, error) {
 // refresh finds the last complete group: slots first, then the walk.
 func (r *Reader) refresh() error {
 	v := &r.view
-	var last frame.Slot
-	size := v.header.size
-	if s := v.header.newest(); s != nil {
-		last = *s
-	}
 	if err := v.header.reread(r.file); err != nil {
 		return err
 	}
@@ -129,10 +126,13 @@ func (r *Reader) refresh() error {
 			return err
 		}
 		v.ready, v.deep = true, true
-	} else if v.header.size < size || s != nil && (s.Writer != last.Writer || s.Epoch != last.Epoch || s.Number < last.Number) {
+	} else if v.header.size < v.size || s != nil && (s.Writer != v.slot.Writer || s.Epoch != v.slot.Epoch || s.Number < v.slot.Number) {
 		if err := r.proveTip(); err != nil {
 			return err
 		}
+	}
+	if v.size = v.header.size; s != nil {
+		v.slot = *s
 	}
 	return r.walkToTip()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-log/tidemark/cursor"
+	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/disk"
 	"github.com/tidemark-log/tidemark/internal/simdisk"
 )
@@ -228,4 +229,64 @@ func TestRestore_D13_Cursor(t *testing.T) {
 	sc.write("one", 30)
 	expect(20, cursor.ErrForeign, 0)
 	expect(25, cursor.ErrForeign, 0)
+}
+
+// headerHook does something before the n-th read of the slots from now.
+type headerHook struct {
+	disk.File
+	left int
+	do   func()
+}
+
+func (f *headerHook) ReadAt(p []byte, off int64) (int, error) {
+	if off == frame.SlotOffsetA {
+		if f.left--; f.left == 0 {
+			f.do()
+		}
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// TestRestore_L43_InTheMiddleOfALook: a look reads the slots, and once more
+// before it judges what is behind the tip. A copy that is restored between the
+// two is noticed by the next look, whenever that is.
+func TestRestore_L43_InTheMiddleOfALook(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		s := newSim(t)
+		l := s.create(small, Options{})
+		commit(t, l, payload(1, 300))
+		backup := s.bytes()
+		for i := range 4 {
+			commit(t, l, payload(2+i, 300))
+		}
+		closeLog(t, l)
+		backup = append(backup, make([]byte, len(s.bytes())-len(backup))...)
+		r := s.reader(ReaderOptions{})
+		if h, err := r.Head(); err != nil || h.Revision != 5 {
+			t.Fatal(h, err)
+		}
+		hook := &headerHook{File: r.file, left: n, do: func() { overwriteSim(t, s, backup) }}
+		r.file = hook
+		for hook.left > 0 { // the look in which it happens may be over before
+			_, _ = r.Head()
+		}
+		if h, err := r.Head(); !errors.Is(err, ErrDiverged) {
+			t.Errorf("restored before read %d of the slots: head %d, %v", n, h.Revision, err)
+		}
+	}
+}
+
+// overwriteSim writes over the file in place, as cp does.
+func overwriteSim(t *testing.T, s *sim, b []byte) {
+	t.Helper()
+	f, err := s.fs.Dir().Open(logName, disk.ReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(b, 0); err != nil {
+		t.Error(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
 }
