@@ -213,20 +213,22 @@ func (d *Disk) Unflushed(cut int) string {
 	return strings.Join(list, " ")
 }
 
-// The superblock of ext4 takes two sectors, its sum is in the second, and it is
-// checked before the journal could mend it: ext4 does not mount if it is torn.
-// That is not what is tested here, so these two sectors land together.
-const (
-	wholeFrom = 1024
-	wholeTo   = 2048
-)
+// whole lists what lands in one piece: superblocks of several sectors under one
+// sum, which is checked before a journal or an older tree could mend them. ext4
+// and btrfs do not mount if theirs is torn, and that is not what is tested here.
+var whole = []struct{ from, to int64 }{
+	{1024, 2048},   // of ext4
+	{65536, 69632}, // of btrfs
+}
 
 // putSome writes any sectors of r.
 func (d *Disk) putSome(r record, random *rand.Rand) {
 	for at := 0; at < len(r.data); {
 		end := at + sectorSize
-		if from := r.off + int64(at); from >= wholeFrom && from < wholeTo {
-			end = int(wholeTo - r.off)
+		for _, w := range whole {
+			if from := r.off + int64(at); from >= w.from && from < w.to {
+				end = int(w.to - r.off)
+			}
 		}
 		end = min(end, len(r.data))
 		if random.IntN(2) == 0 {

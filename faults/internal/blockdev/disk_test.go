@@ -65,9 +65,10 @@ func TestImage_Torn(t *testing.T) {
 	d := New(1 << 20)
 	d.Mark()
 	write(t, d, 0, 'x', 8*sectorSize)
+	write(t, d, 65536, 'x', 8*sectorSize)
 	kinds := map[byte]int{}
 	for seed := range uint64(20) {
-		image, err := d.Image(1, seed, Rand)
+		image, err := d.Image(2, seed, Rand)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,8 +79,10 @@ func TestImage_Torn(t *testing.T) {
 			}
 			kinds[first]++
 		}
-		if at(t, image, wholeFrom) != at(t, image, wholeTo-1) {
-			t.Fatalf("seed %d: the superblock is torn", seed)
+		for _, w := range whole {
+			if at(t, image, w.from) != at(t, image, w.to-1) {
+				t.Fatalf("seed %d: the superblock is torn", seed)
+			}
 		}
 	}
 	if kinds['x'] < 40 || kinds[0] < 40 {
