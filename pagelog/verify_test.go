@@ -60,6 +60,7 @@ func (c *crafted) expected(off int64) string {
 // TestVerify_L51_EveryBit_C11_C17_C18 flips every bit of small logs of every
 // shape. Each is found, alone, and called what it is.
 func TestVerify_L51_EveryBit_C11_C17_C18(t *testing.T) {
+	slowRace(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(2000))
 	for name, c := range shapes() {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +100,7 @@ func (c *crafted) judge(off int64, r *VerifyReport) error {
 // cut: damage below the proven end is corrupt, or bridged, and not part of what
 // is torn.
 func TestVerify_L26_EveryBitBesideATornEnd(t *testing.T) {
+	slowRace(t)
 	for name, c := range shapes() {
 		t.Run(name, func(t *testing.T) {
 			b := c.bytes(0)
@@ -129,6 +131,7 @@ func TestVerify_L26_EveryBitBesideATornEnd(t *testing.T) {
 // pair of pages, of logs of every shape. What that must be called follows from
 // what it hit; nothing that is proven durable is ever missed, or cut off.
 func TestVerify_L51_EverySectorAndPagePair(t *testing.T) {
+	slowRace(t)
 	for name, c := range shapes() {
 		t.Run(name, func(t *testing.T) {
 			whole := c.bytes(64)
@@ -224,6 +227,7 @@ func (c *crafted) judgeMany(t *testing.T, what string, whole, b []byte) {
 // writing says, which looks at all of a small log but the header area's unused
 // bytes and, below the proven end, page headers.
 func TestVerify_SameVerdictAsRecovery(t *testing.T) {
+	slowRace(t)
 	for name, c := range shapes() {
 		b := c.bytes(64)
 		for off := range b {
