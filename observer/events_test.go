@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/tidemark-log/tidemark/pagelog"
 )
@@ -381,7 +380,7 @@ func TestMemory_Q111_Q123(t *testing.T) {
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			least = min(least, int64(m.HeapAlloc))
-			time.Sleep(5 * time.Millisecond)
+			runtime.Gosched()
 		}
 		return least
 	}
