@@ -16,7 +16,9 @@ import (
 
 // maxAlloc bounds what one look at a log of at most maxSize bytes may allocate,
 // in bytes: a few windows of 256 KiB, and never what a length in the file says.
-const maxAlloc = 8 << 20
+// Under the race detector a sync.Pool forgets what it is given, at random, so
+// that each look behind the head may allocate a window anew.
+const maxAlloc = raceFactor * (8 << 20)
 
 // Every look allocates a few large buffers, and nothing lives.
 func init() { debug.SetGCPercent(1600) }

@@ -1,0 +1,6 @@
+//go:build !race
+
+package fuzz
+
+// raceFactor is how much more a build with the race detector may allocate.
+const raceFactor = 1
