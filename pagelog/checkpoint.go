@@ -161,11 +161,7 @@ func (l *Log) Checkpoint(ctx context.Context, revision uint64, data []byte) erro
 		return err
 	}
 	b := &blob{data: bytes.Clone(data), at: frame.Place{Revision: revision, Digest: uint64(digest)}}
-	t := &Ticket{log: l, blob: b}
-	if err := l.enqueue(ctx, t); err != nil {
-		return err
-	}
-	_, err = t.Wait(ctx)
+	_, err = l.do(ctx, &Ticket{log: l, blob: b})
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/tidemark-log/tidemark/cursor"
@@ -145,9 +146,15 @@ func (l *Log) checkQuiet() {
 // write takes tickets off the queue and writes them. mu is held on entry and
 // return.
 func (l *Log) write() {
+	l.writing = true
+	l.gather()
 	l.take()
 	batch, head, durableEnd := l.taken, l.head, l.durable.end
-	l.writing = true
+	if len(batch) == 0 { // withdrawn or poisoned meanwhile, or a sync began
+		l.writing = false
+		l.checkQuiet()
+		return
+	}
 	l.mu.Unlock()
 	next, checks, rejected, err := l.put(batch, head, durableEnd)
 	l.mu.Lock()
@@ -174,6 +181,27 @@ func (l *Log) write() {
 	}
 	clear(batch)
 	l.checkQuiet()
+}
+
+// gather lets those whose commits were just acknowledged hand over their next
+// ones, so that all callers share a sync and not every other half of them. It
+// yields to goroutines that can run and waits for no clock: twice in vain, and
+// the write goes out. mu is held; it is released meanwhile.
+func (l *Log) gather() {
+	for vain := 0; vain < 2 && l.queue.len() < l.expected && !l.queue.front().completeOnly(); {
+		before := l.queue.len()
+		l.mu.Unlock()
+		runtime.Gosched()
+		l.mu.Lock()
+		if l.queue.len() == 0 || l.cause != nil {
+			break // withdrawn, or poisoned
+		}
+		vain++
+		if l.queue.len() > before {
+			vain = 0
+		}
+	}
+	l.expected = 0
 }
 
 // take moves the tickets that may share the next write from the queue to
@@ -431,14 +459,19 @@ const (
 func (l *Log) acknowledge(target point) {
 	l.durable = target
 	left := l.unacked[:0]
+	acked := 0
 	for _, t := range l.unacked {
 		if t.end <= target.end {
 			t.settle(t.commit, nil)
+			acked++
 		} else {
 			left = append(left, t)
 		}
 	}
 	clear(l.unacked[len(left):])
+	if l.expected = acked + l.queue.len(); l.expected == 1 {
+		l.expected = 0 // a lone caller waits for nobody
+	}
 	l.unacked = left
 	l.want = l.want || len(left) > 0
 	l.notifyLocked()

@@ -167,10 +167,7 @@ func (b *rebuild) settle() error {
 func (b *rebuild) place(payload []byte) (int64, error) {
 	body := frame.AppendRecord(nil, frame.KindIndexRun, 0, frame.Plain, payload)
 	t := &Ticket{log: b.log, piece: body, later: true}
-	if err := b.log.enqueue(b.ctx, t); err != nil {
-		return 0, err
-	}
-	_, err := t.Wait(b.ctx)
+	_, err := b.log.do(b.ctx, t)
 	return t.placed, err
 }
 
@@ -192,11 +189,7 @@ func (b *rebuild) swap() error {
 			return err
 		}
 	}
-	t := &Ticket{log: b.log, swap: &b.lv}
-	if err := b.log.enqueue(b.ctx, t); err != nil {
-		return err
-	}
-	if _, err := t.Wait(b.ctx); err != nil {
+	if _, err := b.log.do(b.ctx, &Ticket{log: b.log, swap: &b.lv}); err != nil {
 		return fmt.Errorf("take up the new index: %w", err)
 	}
 	return nil

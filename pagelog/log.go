@@ -39,15 +39,17 @@ type Log struct {
 
 	readback struct{ writing, syncing readback } // one for each role
 
-	mu      sync.Mutex
-	queue   queue     // tickets nobody has taken yet, in order of their revisions to be
-	taken   []*Ticket // tickets of the write under way
-	alone   int       // tickets at the head of the queue that are written one by one
-	unacked []*Ticket // written, waiting for a sync that was issued after it
-	writing bool      // somebody has the writing role
-	syncing bool      // somebody has the syncing role
-	want    bool      // a sync is wanted
-	running bool      // a goroutine of the log's own does the work nobody waits for
+	mu       sync.Mutex
+	queue    queue     // tickets nobody has taken yet, in order of their revisions to be
+	taken    []*Ticket // tickets of the write under way
+	alone    int       // tickets at the head of the queue that are written one by one
+	unacked  []*Ticket // written, waiting for a sync that was issued after it
+	expected int       // tickets in line when a sync ended, and those it settled: more may be in line soon
+
+	writing bool // somebody has the writing role
+	syncing bool // somebody has the syncing role
+	want    bool // a sync is wanted
+	running bool // a goroutine of the log's own does the work nobody waits for
 	closing bool
 	cause   error         // what poisoned the log
 	made    []made        // checkpoints written and not yet named by a slot
@@ -145,11 +147,7 @@ func (l *Log) points() (head, durable point, err error) {
 // Sync makes every commit that is complete when it is called durable.
 // ErrUncertain or ErrPoisoned mean that it did not.
 func (l *Log) Sync(ctx context.Context) error {
-	t := &Ticket{log: l}
-	if err := l.enqueue(ctx, t); err != nil {
-		return err
-	}
-	_, err := t.Wait(ctx)
+	_, err := l.do(ctx, &Ticket{log: l})
 	return err
 }
 

@@ -514,3 +514,56 @@ func TestClose_RacesWithEverything(t *testing.T) {
 		closeLog(t, l)
 	}
 }
+
+// Callers that commit again and again all share each sync, not every other half
+// of them: whoever writes next lets those come who were just acknowledged. A busy
+// machine may keep them from it, so one good run of several is enough.
+func TestCommit_CallersShareEverySync(t *testing.T) {
+	const callers, each = 16, 100
+	for try := 1; ; try++ {
+		syncs := syncsOfCallers(t, callers, each)
+		if syncs <= each*5/4 {
+			return
+		}
+		if try == 10 {
+			t.Fatalf("%d commits of %d callers took %d syncs", callers*each, callers, syncs)
+		}
+	}
+}
+
+// syncsOfCallers returns how many syncs it takes that many callers to commit so
+// often each.
+func syncsOfCallers(t *testing.T, callers, each int) uint64 {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	s.fs.Before(func(op simdisk.Op) {
+		if op.Kind != simdisk.OpSync || op.Inside {
+			return
+		}
+		for range 1000 { // a sync takes time, and all others come meanwhile
+			l.mu.Lock()
+			inFlight := l.queue.len() + len(l.unacked)
+			l.mu.Unlock()
+			if inFlight == callers {
+				return
+			}
+			runtime.Gosched()
+		}
+	})
+	before := l.Stats().Syncs
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			b := batchOf([]byte("x"))
+			for range each {
+				if _, err := l.Commit(ctx0, b); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s.fs.Before(nil)
+	defer closeLog(t, l)
+	return l.Stats().Syncs - before
+}

@@ -61,16 +61,16 @@ func (l *Log) Submit(b *Batch) *Ticket {
 	t := l.ticket(b, nil)
 	err := t.err
 	if err == nil {
-		err = l.enqueue(context.Background(), t) // from here on others may settle it
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		err = l.enqueueLocked(context.Background(), t) // from here on others may settle it
 	}
 	if err != nil {
 		t.err = err
 		t.state.Store(ticketSettled)
 		return t
 	}
-	l.mu.Lock()
 	l.handOver()
-	l.mu.Unlock()
 	return t
 }
 
@@ -88,11 +88,18 @@ func (l *Log) Commit(ctx context.Context, b *Batch) (Commit, error) {
 		return Commit{}, t.err
 	}
 	b.own = t // nobody else has it: the next commit may use it again
-	if err := l.enqueue(ctx, t); err != nil {
+	return l.do(ctx, t)
+}
+
+// do puts a ticket in line and waits for its outcome.
+func (l *Log) do(ctx context.Context, t *Ticket) (Commit, error) {
+	l.mu.Lock()
+	if err := l.enqueueLocked(ctx, t); err != nil {
+		l.mu.Unlock()
 		t.state.Store(ticketSettled)
 		return Commit{}, err
 	}
-	return t.Wait(ctx)
+	return t.wait(ctx)
 }
 
 // ticket returns a ticket for the batch: t, if it is given, used again. It
@@ -122,14 +129,18 @@ func (l *Log) ticket(b *Batch, t *Ticket) *Ticket {
 
 // enqueue puts a ticket in line. Its errors are rejections.
 func (l *Log) enqueue(ctx context.Context, t *Ticket) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.enqueueLocked(ctx, t)
+}
+
+func (l *Log) enqueueLocked(ctx context.Context, t *Ticket) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if t.wake == nil {
 		t.wake = make(chan struct{}, 1)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	switch {
 	case l.closing:
 		return ErrClosed
@@ -146,31 +157,49 @@ func (l *Log) enqueue(ctx context.Context, t *Ticket) error {
 // error is the context's and ErrUncertain, and a later Wait tells the outcome.
 // One goroutine at a time may wait.
 func (t *Ticket) Wait(ctx context.Context) (Commit, error) {
-	l := t.log
 	if !t.inFlight() {
 		return t.commit, t.err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	t.log.mu.Lock()
+	return t.wait(ctx)
+}
+
+// wait takes part in the work until the ticket is settled. mu is held on entry
+// and not on return.
+func (t *Ticket) wait(ctx context.Context) (Commit, error) {
+	l := t.log
 	t.waiting = true
-	defer func() { t.waiting = false }()
 	for {
 		l.work(t)
-		if !t.inFlight() {
-			return t.commit, t.err
-		}
 		l.mu.Unlock()
 		var err error
-		select {
-		case <-t.wake:
-		case <-ctx.Done():
-			err = ctx.Err()
+		if t.inFlight() {
+			err = t.woken(ctx)
+		}
+		if !t.inFlight() { // whoever settled it saw to the work that is left
+			return t.commit, t.err
 		}
 		l.mu.Lock()
 		if err != nil && t.inFlight() {
-			t.waiting = false
-			return Commit{}, l.abandon(t, err)
+			err = l.abandon(t, err)
+			l.mu.Unlock()
+			return Commit{}, err
 		}
+	}
+}
+
+// woken returns nil after a signal, or the error of the context if it ended.
+func (t *Ticket) woken(ctx context.Context) error {
+	done := ctx.Done()
+	if done == nil { // a select costs ten times as much
+		<-t.wake
+		return nil
+	}
+	select {
+	case <-t.wake:
+		return nil
+	case <-done:
+		return ctx.Err()
 	}
 }
 
@@ -179,6 +208,7 @@ func (t *Ticket) Done() bool { return !t.inFlight() }
 
 // abandon ends a wait early. Whoever leaves sees to it that the work goes on.
 func (l *Log) abandon(t *Ticket, err error) error {
+	t.waiting = false
 	if t.state.Load() == ticketQueued {
 		l.queue.remove(t)
 		t.settle(Commit{}, err)

@@ -42,6 +42,10 @@ var named = []mutant{
 		old: "case l.cause != nil: // a sync failed meanwhile", new: "case false: // a sync failed meanwhile",
 	},
 	{
+		name: "commit: write without those just acknowledged", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestCommit_CallersShareEverySync$",
+		old: "vain < 2 &&", new: "vain < 0 &&",
+	},
+	{
 		name: "commit: fill the durable end in too early", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL23_StoriesOfManyCrashes$",
 		old: "batch, head, durableEnd := l.taken, l.head, l.durable.end", new: "batch, head, durableEnd := l.taken, l.head, l.head.end",
 	},
