@@ -185,10 +185,10 @@ func (l *Log) write() {
 
 // gather lets those whose commits were just acknowledged hand over their next
 // ones, so that all callers share a sync and not every other half of them. It
-// yields to goroutines that can run and waits for no clock: twice in vain, and
+// yields to goroutines that can run and waits for no clock: five times in vain, and
 // the write goes out. mu is held; it is released meanwhile.
 func (l *Log) gather() {
-	for vain := 0; vain < 2 && l.queue.len() < l.expected && !l.queue.front().completeOnly(); {
+	for vain := 0; vain < 5 && l.queue.len() < l.expected && !l.queue.front().completeOnly(); {
 		before := l.queue.len()
 		l.mu.Unlock()
 		runtime.Gosched()

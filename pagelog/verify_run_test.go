@@ -57,6 +57,32 @@ func TestVerify_MemoryIsBounded(t *testing.T) {
 	}
 }
 
+// countingFile counts the bytes that are read.
+type countingFile struct {
+	*memFile
+	bytes atomic.Int64
+}
+
+func (f *countingFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.memFile.ReadAt(p, off)
+	f.bytes.Add(int64(n))
+	return n, err
+}
+
+// TestVerify_TakesUpWhatOthersWalked: what one goroutine walked ahead, no other
+// walks again.
+func TestVerify_TakesUpWhatOthersWalked(t *testing.T) {
+	f := &countingFile{memFile: &memFile{b: bigLog(16<<20, 4096).bytes(0)}}
+	size := int64(len(f.b))
+	r, err := verifyFile(context.Background(), f, VerifyOptions{}, plan{workers: 3, stretch: 2 << 20})
+	if err != nil || len(r.Findings) != 0 {
+		t.Fatalf("%s %v", r.describe(), err)
+	}
+	if n := f.bytes.Load(); n < size || n > size*5/4 {
+		t.Errorf("%d bytes are read of a log of %d", n, size)
+	}
+}
+
 func TestVerify_FindingsAreBounded(t *testing.T) {
 	c := craft(4096, 8)
 	for range 2*MaxFindings + 100 {

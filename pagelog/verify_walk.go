@@ -158,8 +158,12 @@ func (v *verifier) walkOn() (*fault, error) {
 	var f *fault
 	for {
 		if s := v.stretches.at(v.geo.Start(v.walk.at.end)); s != nil {
+			before := v.walk.at.end
 			if err := v.adopt(s); err != nil {
 				return nil, err
+			}
+			if v.walk.at.end > before {
+				continue // the next one may begin here
 			}
 		}
 		err := v.walk.next()
