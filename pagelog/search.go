@@ -39,7 +39,7 @@ func search(r io.ReaderAt, g *frame.Geometry, from, size int64) (evidence, error
 			break
 		}
 		if frame.IsZero(buf[:n]) {
-			off += max(nextData(r, off)-off, 0) / searchChunk * searchChunk
+			off += max(nextData(r, off)-off-searchChunk, 0) / searchChunk * searchChunk
 		}
 	}
 	return ev, nil
