@@ -258,8 +258,8 @@ func (l *Log) put(batch []*Ticket, head point, durableEnd int64) (next point, ch
 		return next, checks, nil, fmt.Errorf("write: %w", err)
 	}
 	b.Trim(2 * maxWrite)
-	if !slices.ContainsFunc(batch, (*Ticket).completeOnly) {
-		return next, checks, nil, nil // the sync's acknowledgement asks
+	if head.end == durableEnd && !slices.ContainsFunc(batch, (*Ticket).completeOnly) {
+		return next, checks, nil, nil // the sync's acknowledgement asks for all that is new
 	}
 	return next, checks, nil, l.attached(l.space.reserved, head.last, next.last, &l.readback.writing)
 }

@@ -347,6 +347,16 @@ func TestL20_BackupCopiedInPlace_C37(t *testing.T) {
 		l.file = afterSync{l.file, func() { overwrite(t, path, backup) }}
 		check(t, l, false)
 	})
+	// What the durable commit builds on was not durable yet, and is gone.
+	t.Run("between a complete-only commit and a durable one", func(t *testing.T) {
+		l, path := onDisk(t, small, Options{})
+		commit(t, l, payload(1, 300))
+		complete(t, l, payload(2, 300))
+		backup := read(t, path)
+		complete(t, l, payload(3, 300))
+		overwrite(t, path, backup)
+		check(t, l, false)
+	})
 	// No commit is lost, but somebody cut the file, and may go on.
 	t.Run("only zeros ahead are cut off", func(t *testing.T) {
 		l, path := onDisk(t, small, Options{})
