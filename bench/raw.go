@@ -22,6 +22,7 @@ const (
 	rawGrow       rawMode = iota // the file grows with every write
 	rawPrewritten                // blocks hold written zeros already
 	rawFallocated                // blocks are allocated, their extents unwritten
+	rawAhead                     // blocks are zeroed on the way, some writes ahead
 )
 
 const (
@@ -33,6 +34,8 @@ const (
 	gatherSize = 1 << 20
 	// readChunk is the size of the reads of a raw replay.
 	readChunk = 256 << 10
+	// zeroMore is by how much a file is zeroed ahead, as Tidemark does at most.
+	zeroMore = 512 << 10
 	// fallocateMore is by how much a fallocated file is extended when full.
 	fallocateMore = 64 << 20
 	// pageSize is what a bare read of one Tidemark page reads.
@@ -60,10 +63,14 @@ func rawPeers() []Peer {
 		prewritten,
 		raw("raw fallocated", "pwrite and fdatasync into unwritten extents",
 			openRaw(rawFallocated), "W1", "W2", "W4", "W5"),
+		raw("raw ahead", "pwrite and fdatasync into zeros it writes on the way, 512 KiB ahead: what a log can reach that does not know its length",
+			openRaw(rawAhead), "W1", "W2", "W4"),
 		raw("raw direct", "O_DIRECT and O_DSYNC writes of whole blocks, the last block rewritten until it is full",
 			openRawDirect, "W1", "W2", "W4"),
 		raw("raw leader", "pwrite and fdatasync into zeros written before; one caller leads and writes for all who wait",
-			openRawLeader, "W3"),
+			openRawLeader(rawPrewritten), "W3"),
+		raw("raw leader ahead", "the same into zeros it writes on the way, 512 KiB ahead",
+			openRawLeader(rawAhead), "W3"),
 		raw("raw page read", "pread of the whole 16 KiB page a record is in", openRawPages, "W7"),
 	}
 }
@@ -97,7 +104,9 @@ func newRawFile(mode rawMode, o Options) (*rawFile, error) {
 	size := roundUp(o.Capacity+gatherSize, zeroChunk)
 	switch mode {
 	case rawPrewritten:
-		r.size, err = size, prewrite(f, size)
+		r.size, err = size, prewrite(f, 0, size)
+	case rawAhead:
+		r.size, err = zeroMore, prewrite(f, 0, zeroMore)
 	case rawFallocated:
 		r.size, err = size, unix.Fallocate(int(f.Fd()), 0, 0, size)
 	}
@@ -110,11 +119,13 @@ func newRawFile(mode rawMode, o Options) (*rawFile, error) {
 	return r, nil
 }
 
-// prewrite fills the first size bytes of f with zeros.
-func prewrite(f *os.File, size int64) error {
-	zeros := make([]byte, zeroChunk)
-	for off := int64(0); off < size; off += zeroChunk {
-		if _, err := f.WriteAt(zeros, off); err != nil {
+// zeros are what a file is filled with.
+var zeros [zeroChunk]byte
+
+// prewrite fills f with zeros between two multiples of zeroChunk.
+func prewrite(f *os.File, from, to int64) error {
+	for off := from; off < to; off += zeroChunk {
+		if _, err := f.WriteAt(zeros[:], off); err != nil {
 			return err
 		}
 	}
@@ -166,13 +177,19 @@ func (r *rawFile) write(b []byte) error {
 	return err
 }
 
-// makeRoom gives the next write its blocks: a fallocated file is extended, as
-// a new segment would, and a pre-written one starts over.
+// makeRoom gives the next write its blocks: more zeros are written ahead, a
+// fallocated file is extended, as a new segment would, and a pre-written one
+// starts over.
 func (r *rawFile) makeRoom(n int64) error {
 	if r.size == 0 || r.offset+n <= r.size {
 		return nil
 	}
-	if r.mode == rawFallocated {
+	switch r.mode {
+	case rawAhead:
+		from := r.size
+		r.size = roundUp(r.offset+n+zeroMore, zeroChunk)
+		return prewrite(r.file, from, r.size)
+	case rawFallocated:
 		err := unix.Fallocate(int(r.file.Fd()), 0, r.size, fallocateMore)
 		r.size += fallocateMore
 		return err

@@ -22,15 +22,17 @@ type rawLeader struct {
 	err     error  // the first failure ends every commit
 }
 
-func openRawLeader(o Options) (Store, error) {
-	o.Mode = Durable
-	r, err := newRawFile(rawPrewritten, o)
-	if err != nil {
-		return nil, err
+func openRawLeader(mode rawMode) func(Options) (Store, error) {
+	return func(o Options) (Store, error) {
+		o.Mode = Durable
+		r, err := newRawFile(mode, o)
+		if err != nil {
+			return nil, err
+		}
+		l := &rawLeader{rawFile: r}
+		l.wake = sync.NewCond(&l.mu)
+		return l, nil
 	}
-	l := &rawLeader{rawFile: r}
-	l.wake = sync.NewCond(&l.mu)
-	return l, nil
 }
 
 // Commit returns once a leader, perhaps this caller, has synced the group.
