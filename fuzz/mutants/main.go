@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -40,7 +41,7 @@ type flags struct {
 
 func main() {
 	var f flags
-	flag.StringVar(&f.name, "name", "", "only named mutants that match this `pattern`")
+	flag.StringVar(&f.name, "name", "", "only mutants whose names match this `pattern`")
 	flag.IntVar(&f.general, "general", 0, "so many general mutants instead of the named ones")
 	flag.Uint64Var(&f.seed, "seed", 1, "of the general mutants")
 	flag.Float64Var(&f.least, "least", 0, "share of the general mutants that must be killed")
@@ -88,12 +89,13 @@ func run(f flags, out io.Writer) error {
 
 // choose returns the mutants that were asked for.
 func (c *checker) choose(f flags) ([]mutant, error) {
-	if f.general > 0 {
-		return c.general(f.general, f.seed)
-	}
 	pattern, err := regexp.Compile(f.name)
 	if err != nil {
 		return nil, err
+	}
+	if f.general > 0 {
+		list, err := c.general(f.general, f.seed)
+		return slices.DeleteFunc(list, func(m mutant) bool { return !pattern.MatchString(m.name) }), err
 	}
 	var list []mutant
 	names := map[string]bool{}
