@@ -147,6 +147,9 @@ func (r *Reader) followFloor() (moved bool) {
 		return false
 	}
 	r.begin = pointAt(s.Floor)
+	if v.tipAt < r.begin.end {
+		v.tipAt = 0 // that group is gone, or will be: nothing is left to prove
+	}
 	if !v.ready || v.tip.end >= r.begin.end {
 		return false
 	}
@@ -225,6 +228,12 @@ func (r *Reader) proveTip() error {
 		return err
 	}
 	if f != nil || w.at.place() != v.seen.place() {
+		if err := v.header.reread(r.file); err != nil {
+			return err
+		}
+		if r.followFloor(); v.tipAt == 0 {
+			return nil // retention dropped it meanwhile
+		}
 		return fmt.Errorf("%w: revision %d, which was read before, is gone or another; the file was restored, or lost an unacknowledged commit",
 			ErrDiverged, v.tip.rev)
 	}

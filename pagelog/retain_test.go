@@ -673,3 +673,85 @@ func TestRetain_BesideEverything(t *testing.T) {
 		t.Errorf("%+v, %v", r.Findings, err)
 	}
 }
+
+// beforeRead does something before the next read at an offset.
+type beforeRead struct {
+	disk.File
+	off int64
+	do  func()
+}
+
+func (f *beforeRead) ReadAt(p []byte, off int64) (int, error) {
+	if do := f.do; do != nil && off == f.off {
+		f.do = nil
+		do()
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// TestRetain_L47_L43_DroppedWhileItIsProven: the commit that a reader read last
+// is dropped in the moment in which it is read again: that is no other history.
+func TestRetain_L47_L43_DroppedWhileItIsProven(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{CheckpointEvery: -1})
+	for i := range 20 {
+		commit(t, l, payload(i, 3000))
+	}
+	r := s.reader(ReaderOptions{})
+	if h, err := r.Head(); err != nil || h.Revision != 20 {
+		t.Fatal(h, err)
+	}
+	closeLog(t, l)
+	l = s.open(Options{})
+	for i := range 20 {
+		commit(t, l, payload(i, 3000))
+	}
+	hook := &beforeRead{File: r.file, off: r.view.tipAt}
+	hook.do = func() {
+		if err := l.Retain(ctx0, 40); err != nil {
+			t.Error(err)
+		}
+	}
+	r.file = hook
+	h, err := r.Head()
+	if err != nil || h.Revision != 40 || r.Oldest() != 40 || hook.do != nil {
+		t.Errorf("%+v, oldest %d, %v", h, r.Oldest(), err)
+	}
+}
+
+// TestRetain_L47_L43_ReaderAtTheFloor: a reader whose last commit is the last
+// one dropped has lost nothing, and goes on: also if it looks again only after
+// that commit's pages were freed and another writer came.
+func TestRetain_L47_L43_ReaderAtTheFloor(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		s := newSim(t)
+		l := s.create(small, Options{CheckpointEvery: -1})
+		commit(t, l, payload(1, 300))
+		commit(t, l, payload(2, 6000)) // its first page is freed
+		if damaged {                   // and the reader steps over what is behind it
+			if err := l.Checkpoint(ctx0, 2, []byte("state")); err != nil {
+				t.Fatal(err)
+			}
+			b := s.bytes()
+			b[l.head.end-4] ^= 1
+			overwriteSim(t, s, b)
+		}
+		r := s.reader(ReaderOptions{})
+		if h, err := r.Head(); err != nil || h.Revision != 2 {
+			t.Fatal(h, err)
+		}
+		commit(t, l, payload(3, 300))
+		if err := l.Retain(ctx0, 3); err != nil {
+			t.Fatal(err)
+		}
+		closeLog(t, l)
+		l = s.open(Options{})
+		commit(t, l, payload(4, 300))
+		if h, err := r.Head(); err != nil || h.Revision != 4 {
+			t.Errorf("damaged %v: %+v, %v", damaged, h, err)
+		}
+		if got, err := contents(r, 2); err != nil || len(got) != 2 {
+			t.Errorf("damaged %v: %d commits, %v", damaged, len(got), err)
+		}
+	}
+}
