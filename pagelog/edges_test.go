@@ -1,8 +1,12 @@
 package pagelog
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -463,6 +467,146 @@ func TestC31_EpochAtItsEnd(t *testing.T) {
 		s.fs.Kill()
 		if l, err = OpenIn(s.env(), logName, Options{}); err == nil && l.Head().Revision < c.Revision {
 			t.Errorf("epoch %d: an acknowledged commit was cut off: %+v", epoch, l.Report())
+		}
+	}
+}
+
+// TestL35_ABlobThatLooksLikeACommit: bytes of the host's inside a damaged
+// checkpoint that are a whole commit, sums and chain and all, are no commit: the
+// checkpoint's header holds, and says how far it goes.
+func TestL35_ABlobThatLooksLikeACommit(t *testing.T) {
+	c := craft(4096, 8)
+	c.commit(100)
+	c.sync()
+	c.name()
+
+	// The forged commit will lie 512 bytes into the checkpoint.
+	at := c.geo.Start(c.geo.Start(c.at.end) + 512)
+	forged := frame.NewBuilder(c.geo)
+	body := frame.AppendRecord(nil, 0, 0, frame.Plain, []byte("never committed"))
+	h := frame.GroupHeader{Count: 1, Revision: c.at.rev + 1, Body: int64(len(body)), Prev: c.at.digest, Epoch: 1, DurableEnd: c.durable.end}
+	h.Digest = h.ChainDigest(body)
+	forged.Reset(at, c.at.rev)
+	forged.Add(&h, body)
+	forged.Seal(c.durable.end)
+
+	blob := make([]byte, 2000)
+	overhead := int64(len(frame.AppendRecord(nil, frame.KindCheckpoint, 0, frame.Plain, blob)) - len(blob))
+	copy(blob[at-c.geo.Start(c.at.end)-frame.GroupHeaderSize-overhead:], forged.Bytes())
+	c.group(frame.FlagDerived, frame.KindCheckpoint, blob)
+	if i := bytes.Index(c.b, forged.Bytes()); int64(i) != at {
+		t.Fatalf("the forged commit lies at %d, not at %d", i, at)
+	}
+	derived := c.groups[len(c.groups)-1]
+	c.commit(50)
+	c.sync()
+	c.name()
+	c.name()
+
+	b := c.bytes(4096)
+	b[derived.end-100] ^= 1
+	s := newSim(t)
+	s.put(b)
+	whole := newSim(t)
+	whole.put(c.bytes(4096))
+	want, err := contents(whole.reader(ReaderOptions{}), 0)
+	if err != nil || len(want) != 2 {
+		t.Fatal(want, err)
+	}
+	if got, err := contents(s.reader(ReaderOptions{}), 0); err != nil || !slices.Equal(got, want) {
+		t.Errorf("a reader sees %.20q, %v", got, err)
+	}
+	if r := check(t, b, 1); r.verdict() != "bridged" || r.Head != 2 {
+		t.Errorf("verify says %s: %s", r.verdict(), r.describe())
+	}
+	l := s.open(Options{CheckpointEvery: -1})
+	if got, err := contents(l.Reader, 0); err != nil || !slices.Equal(got, want) {
+		t.Errorf("opening keeps %.20q, %v", got, err)
+	}
+	closeLog(t, l)
+}
+
+// TestL58_TheLastByteOfTheMaximum: a log may grow to its maximum size and no
+// byte further.
+func TestL58_TheLastByteOfTheMaximum(t *testing.T) {
+	const limit = 24 << 10
+	for _, over := range []int64{0, 8} {
+		s := newSim(t)
+		l := s.create(CreateOptions{PageSize: 4096, Align: 8, MaxSize: limit}, Options{ZeroAhead: ZeroAheadOff})
+		commit(t, l, payload(1, 1000))
+		start := l.geo.Start(l.head.end)
+		n := 0
+		for ; l.geo.WriteEnd(l.geo.End(start, int64(len(batchOf(payload(2, n)).body)))) < limit+over; n++ {
+		}
+		_, err := l.Commit(ctx0, batchOf(payload(2, n)))
+		if fits := l.geo.WriteEnd(l.geo.End(start, int64(len(batchOf(payload(2, n)).body)))) <= limit; fits != (err == nil) || err != nil && !errors.Is(err, ErrNoSpace) {
+			t.Errorf("a commit that ends %d bytes behind the maximum: %v", over, err)
+		}
+		closeLog(t, l)
+	}
+}
+
+// TestL26_TheLastByteOfTheFile: garbage behind the end is reported to its last
+// byte, wherever in a word the file ends.
+func TestL26_TheLastByteOfTheFile(t *testing.T) {
+	c := craft(4096, 8)
+	c.commit(100)
+	c.sync()
+	c.name()
+	for n := 1; n <= 80; n++ {
+		b := c.bytes(n)
+		b[len(b)-1] = 1
+		r := check(t, b, 1)
+		want := fmt.Sprintf("up to offset %d ", len(b))
+		if r.verdict() != "torn" || len(r.Findings) != 1 || !strings.Contains(r.Findings[0].What, want) {
+			t.Errorf("%d bytes behind the end: %s, want %q", n, r.describe(), want)
+		}
+	}
+}
+
+// TestL43_AFileThatGrewShorter: what a window still holds of another place is
+// never taken for bytes that the file no longer has.
+func TestL43_AFileThatGrewShorter(t *testing.T) {
+	f := &memFile{b: payload(1, 4096)}
+	w := window{r: f, limit: 4096, chunk: 1024}
+	if b, err := w.read(0, 1024); err != nil || !bytes.Equal(b, f.b[:1024]) {
+		t.Fatal(len(b), err)
+	}
+	f.b = f.b[:2100] // cut beside us
+	if b, err := w.read(2048, 1024); err != nil || !bytes.Equal(b, f.b[2048:]) {
+		t.Errorf("%d bytes where the file has %d, %v", len(b), 2100-2048, err)
+	}
+	if b, err := w.read(3000, 10); err != nil || len(b) != 0 {
+		t.Errorf("%d bytes behind the end of the file, %v", len(b), err)
+	}
+}
+
+// TestL35_TwoDamagedCheckpointsInARow: history goes on behind both, whichever
+// part of either is damaged.
+func TestL35_TwoDamagedCheckpointsInARow(t *testing.T) {
+	c := craft(4096, 8)
+	c.commit(100)
+	c.sync()
+	c.derived(300)
+	c.derived(300)
+	c.commit(50)
+	c.sync()
+	c.name()
+	c.name()
+	one, two := c.groups[1], c.groups[2]
+	for _, first := range []int64{one.start + 40, one.end - 100} {
+		for _, second := range []int64{two.start + 40, two.end - 100} {
+			b := c.bytes(100)
+			b[first] ^= 1
+			b[second] ^= 1
+			if r := check(t, b, 1); r.verdict() != "bridged" || r.Head != 2 {
+				t.Errorf("damage at %d and %d: verify says %s: %s", first, second, r.verdict(), r.describe())
+			}
+			s := newSim(t)
+			s.put(b)
+			if got, err := contents(s.reader(ReaderOptions{}), 0); err != nil || len(got) != 2 {
+				t.Errorf("damage at %d and %d: a reader sees %d commits, %v", first, second, len(got), err)
+			}
 		}
 	}
 }
