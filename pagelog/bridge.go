@@ -93,6 +93,9 @@ func nextHeader(win *window, g *frame.Geometry, from, limit int64) (off int64, h
 				return off, h, nil
 			}
 		}
+		if off%searchChunk == 0 && frame.IsZero(b) { // a hole is not read
+			off = max(off, nextData(win.r, off)&^7-8)
+		}
 	}
 	return 0, h, nil
 }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
+	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/disk"
 )
 
@@ -148,5 +150,127 @@ func TestHugeHole_L26_EvidenceBehindAHole(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestHugeHole_L4_NamedByASlot: a slot made for the purpose says that history
+// ends behind 8 TiB of a hole, all of it derived bytes. Readers and opening
+// neither read the hole nor keep room for its pages.
+func TestHugeHole_L4_NamedByASlot(t *testing.T) {
+	const long = 8 << 40
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := Create(path, CreateOptions{PageSize: 4096}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		commit(t, l, payload(i, 3000))
+	}
+	if _, _, err := disk.NextData(l.file, 0); errors.Is(err, disk.ErrNoClone) {
+		t.Skip("this system does not say what is a hole")
+	}
+	closeLog(t, l)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		craftSlot(t, raw, i, func(s *frame.Slot) {
+			s.Durable = l.head.place()
+			s.Durable.Offset = long - 1024
+		})
+	}
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, long); err != nil {
+		t.Skipf("no file can be so long here: %v", err)
+	}
+	page := make([]byte, frame.PageHeaderSize) // of the last page: no group starts there, and few commits before
+	l.geo.PutPage(page, long-4096, frame.PageHeader{Number: l.geo.Page(long - 4096), Last: 3})
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(page, long-4096)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	within(t, 20*time.Second, "reading and opening", func() {
+		r, err := OpenReader(path, ReaderOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if h, err := r.Head(); err != nil || h.Revision != 20 {
+			t.Errorf("head %d, %v", h.Revision, err)
+		}
+		var g Group
+		if err := r.At(7, &g); err != nil {
+			t.Error(err)
+		}
+		n := 0
+		for _, err := range r.Backward(0) {
+			if n++; err != nil {
+				t.Error(err)
+			}
+		}
+		if got, err := contents(r, 7); err != nil || len(got) != 13 || n != 20 {
+			t.Errorf("%d commits, %d backward, %v", len(got), n, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		l, err := Open(path, Options{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
+		t.Errorf("a log of 20 commits took %d MiB", n>>20)
+	}
+}
+
+// TestDirectory_L42_BehindDroppedPages: what finding commits keeps in memory is
+// for the pages that a log has, not for the terabytes that were dropped.
+func TestDirectory_L42_BehindDroppedPages(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files are not sparse here unless asked for: 8 TiB would be written")
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	w := newLongLog(t, path, point{end: 8<<40 + 4096, rev: 1_000_000, digest: 5})
+	begin := w.at
+	for range 2000 {
+		w.commit(5000)
+	}
+	head := w.killed(begin)
+	r, err := OpenReader(path, ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := r.Head(); err != nil || h.Revision != head {
+		t.Fatal(h, err)
+	}
+	var g Group
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for rev := head; rev > begin.rev; rev -= 40 {
+		if err := r.At(rev, &g); err != nil || g.Revision != rev {
+			t.Fatal(rev, err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+		t.Errorf("%d KiB for a log of %d KiB", n>>10, (w.at.end-begin.end)>>10)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

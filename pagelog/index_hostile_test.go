@@ -99,13 +99,13 @@ func TestIndex_RunNumbersDoNotEnd_L39(t *testing.T) {
 // changed is not remembered behind that.
 func TestDirectory_ForgetsWhatIsUnderWay(t *testing.T) {
 	var d directory
-	age := d.grow(16)
+	age := d.from(0)
 	d.put(age, 8, 100)
 	if lo, hi := d.narrow(50, 0, 16); lo != 0 || hi != 7 {
 		t.Fatalf("pages %d to %d", lo, hi)
 	}
 	d.forget()
-	now := d.grow(16) // another lookup
+	now := d.from(0) // another lookup
 	d.put(age, 8, 100)
 	if lo, hi := d.narrow(50, 0, 16); lo != 0 || hi != 16 {
 		t.Errorf("pages %d to %d, by what was said before", lo, hi)

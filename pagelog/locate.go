@@ -3,6 +3,7 @@ package pagelog
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/tidemark-log/tidemark/cursor"
@@ -130,23 +131,20 @@ func (r *Reader) locate(win *window, rev uint64, b *bounds) (int64, error) {
 func (r *Reader) pageOf(win *window, rev uint64, b *bounds) (int64, error) {
 	first := r.geo.Page(b.begin.end)
 	lo, hi := first, r.geo.Page(b.stop.end-1)
-	age := r.directory.grow(hi)
+	age := r.directory.from(first)
 	for lo, hi = r.directory.narrow(rev, lo, hi); lo < hi; {
 		mid := lo + (hi-lo+1)/2
-		page, last, err := r.nearestPage(win, mid, lo, hi, age)
+		page, last, err := r.nearestPage(win, mid, hi, age)
 		if err != nil {
 			return 0, err
 		}
-		switch {
-		case page < 0 || last >= rev && page > mid:
-			hi = lo // all between is bad: walk over it
-		case last >= rev:
-			hi = page - 1
-		default:
+		if page < 0 || last >= rev {
+			hi = mid - 1 // what is bad between is walked over
+		} else {
 			lo = page
 		}
 	}
-	for page := lo; page > first; page-- {
+	for page := lo; page > max(first, lo-r.groupPages()); page-- {
 		h, ok, err := r.page(win, page)
 		if err != nil {
 			return 0, err
@@ -159,48 +157,52 @@ func (r *Reader) pageOf(win *window, rev uint64, b *bounds) (int64, error) {
 }
 
 // nearestPage returns page mid and the last revision begun before it; if its
-// header is bad, those of the nearest good one at or below mid and above lo, or
-// else above mid and at or below hi. The page is -1 if there is none.
-func (r *Reader) nearestPage(win *window, mid, lo, hi int64, age uint64) (page int64, last uint64, err error) {
-	for page := mid; page > lo; page-- {
-		last, ok, err := r.lastBefore(win, page, age)
-		if ok || err != nil {
-			return page, last, err
+// header is bad, those of the next good one at or below hi. The page is -1 if
+// there is none.
+func (r *Reader) nearestPage(win *window, mid, hi int64, age uint64) (page int64, last uint64, err error) {
+	for page := mid; page <= hi; page++ {
+		h, ok, err := r.page(win, page)
+		if ok {
+			r.directory.put(age, page, h.Last)
 		}
-	}
-	for page := mid + 1; page <= hi; page++ {
-		last, ok, err := r.lastBefore(win, page, age)
 		if ok || err != nil {
-			return page, last, err
+			return page, h.Last, err
 		}
+		page = max(page, r.geo.Page(nextData(win.r, page*r.geo.PageSize()))-1) // a hole is not read
 	}
 	return -1, 0, nil
 }
 
-// lastBefore returns the last revision begun before a page.
-func (r *Reader) lastBefore(win *window, page int64, age uint64) (last uint64, ok bool, err error) {
-	h, ok, err := r.page(win, page)
-	if ok {
-		r.directory.put(age, page, h.Last)
-	}
-	return h.Last, ok, err
+// directory remembers what page headers said: 8 bytes a page, in pieces that are
+// there once one of their pages was looked at, and as long as they are in the
+// log. With it, a warm lookup reads one page.
+type directory struct {
+	mu     sync.RWMutex
+	pieces map[int64]*directoryPiece // by page number / directoryPages
+	first  int64                     // the first piece
+	age    uint64                    // how often it was forgotten
 }
 
-// directory remembers what page headers said: 8 bytes a page, filled as pages
-// are looked at. With it, a warm lookup reads one page.
-type directory struct {
-	mu   sync.RWMutex
-	last []uint64 // by page number, plus one; 0: not known
-	age  uint64   // how often it was forgotten
-}
+const directoryPages = 512
+
+// directoryPiece is by page number: the last revision begun before the page,
+// plus one; 0: not known.
+type directoryPiece [directoryPages]uint64
 
 // narrow bisects as far as what is known leads.
 func (d *directory) narrow(rev uint64, lo, hi int64) (int64, int64) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	for lo < hi && hi < int64(len(d.last)) {
+	var piece *directoryPiece
+	for at := int64(-1); lo < hi; {
 		mid := lo + (hi-lo+1)/2
-		switch known := d.last[mid]; {
+		if n := mid / directoryPages; n != at {
+			piece, at = d.pieces[n], n
+		}
+		if piece == nil {
+			break
+		}
+		switch known := piece[mid%directoryPages]; {
 		case known == 0:
 			return lo, hi
 		case known-1 >= rev:
@@ -217,17 +219,29 @@ func (d *directory) narrow(rev uint64, lo, hi int64) (int64, int64) {
 func (d *directory) put(age uint64, page int64, last uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if age == d.age && page < int64(len(d.last)) {
-		d.last[page] = last + 1
+	at := page / directoryPages
+	if age != d.age || at < d.first {
+		return
 	}
+	piece := d.pieces[at]
+	if piece == nil {
+		if d.pieces == nil {
+			d.pieces = map[int64]*directoryPiece{}
+		}
+		piece = new(directoryPiece)
+		d.pieces[at] = piece
+	}
+	piece[page%directoryPages] = last + 1
 }
 
-// grow makes room for pages up to hi and returns the age.
-func (d *directory) grow(hi int64) (age uint64) {
+// from drops what is known of pages below first, where history begins, and
+// returns the age.
+func (d *directory) from(first int64) (age uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := hi + 1 - int64(len(d.last)); n > 0 {
-		d.last = append(d.last, make([]uint64, n)...)
+	if at := first / directoryPages; at > d.first {
+		d.first = at
+		maps.DeleteFunc(d.pieces, func(piece int64, _ *directoryPiece) bool { return piece < at })
 	}
 	return d.age
 }
@@ -236,7 +250,7 @@ func (d *directory) grow(hi int64) (age uint64) {
 func (d *directory) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last, d.age = nil, d.age+1
+	d.pieces, d.age = nil, d.age+1
 }
 
 func (r *Reader) page(win *window, page int64) (frame.PageHeader, bool, error) {
@@ -247,6 +261,11 @@ func (r *Reader) page(win *window, page int64) (frame.PageHeader, bool, error) {
 	}
 	h, err := r.geo.DecodePage(b, off)
 	return h, err == nil, nil
+}
+
+// groupPages is how many pages a group may touch, and no fewer.
+func (r *Reader) groupPages() int64 {
+	return (frame.GroupHeaderSize+r.geo.MaxBody())/(r.geo.PageSize()-frame.PageHeaderSize) + 2
 }
 
 // groupFrom returns the header of the group that starts at start; if that is
@@ -279,10 +298,11 @@ func (r *Reader) groupAt(win *window, start int64) (frame.GroupHeader, error) {
 
 // firstStartBefore returns the start of a group that begins before end: the
 // first one of the last page before end in which one starts. 0: there is none
-// that a page header names.
+// that a page header names, as near as a group must begin.
 func (r *Reader) firstStartBefore(win *window, end int64) (int64, error) {
 	heads := window{r: win.r, limit: win.limit, chunk: frame.PageHeaderSize, reads: win.reads} // it goes backwards
-	for page := r.geo.Page(min(end, win.limit) - 1); page >= r.geo.Page(r.begin.end); page-- {
+	last := r.geo.Page(min(end, win.limit) - 1)
+	for page := last; page >= max(r.geo.Page(r.begin.end), last-r.groupPages()); page-- {
 		h, ok, err := r.page(&heads, page)
 		if err != nil {
 			return 0, err

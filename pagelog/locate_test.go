@@ -1,11 +1,13 @@
 package pagelog
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"sync/atomic"
 	"testing"
 
+	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/disk"
 )
 
@@ -70,4 +72,54 @@ type countedReads struct {
 func (f *countedReads) ReadAt(p []byte, off int64) (int, error) {
 	f.n.Add(1)
 	return f.File.ReadAt(p, off)
+}
+
+// TestLocate_L42_BadPageHeaders: whichever page headers are damaged, every
+// commit is found, by number and backward.
+func TestLocate_L42_BadPageHeaders(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{CheckpointEvery: -1})
+	d := dice{state: 7}
+	const n = 150
+	for i := range n {
+		most := uint64(900)
+		if i%17 == 0 {
+			most = 30_000 // over several pages
+		}
+		commit(t, l, payload(i, int(d.next()%most)+1))
+	}
+	end, geo := l.head.end, l.geo
+	closeLog(t, l)
+	whole := s.bytes()
+	for round := range 60 {
+		b := bytes.Clone(whole)
+		for page, share := geo.HeaderArea(), d.next()%9; page < end; page += geo.PageSize() {
+			switch header := b[page : page+frame.PageHeaderSize]; {
+			case d.next()%8 >= share:
+			case d.next()%2 == 0:
+				clear(header)
+			default:
+				header[d.next()%frame.PageHeaderSize] ^= 1
+			}
+		}
+		s.put(b)
+		r := s.reader(ReaderOptions{})
+		var g Group
+		for range 2 * n {
+			rev := d.next()%n + 1
+			if err := r.At(rev, &g); err != nil || g.Revision != rev {
+				t.Fatalf("round %d, revision %d: %v", round, rev, err)
+			}
+		}
+		next := uint64(n)
+		for g, err := range r.Backward(0) {
+			if err != nil || g.Revision != next {
+				t.Fatalf("round %d, backward at revision %d: %v", round, next, err)
+			}
+			next--
+		}
+		if next != 0 {
+			t.Fatalf("round %d: backward ends behind revision %d", round, next)
+		}
+	}
 }
