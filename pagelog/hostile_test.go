@@ -508,6 +508,32 @@ func TestHostile_BridgingIsQuadratic(t *testing.T) {
 	})
 }
 
+// Both slots are lost, and many groups that are not of the history name a floor.
+func TestHostile_FloorsThatAreNone_L4(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{CheckpointEvery: -1})
+	commit(t, l, []byte("one"))
+	closeLog(t, l)
+	b := s.bytes()[:l.head.end]
+	for _, off := range frame.SlotOffsets {
+		clear(b[off : off+frame.SlotSize])
+	}
+	bld := frame.NewBuilder(l.geo)
+	bld.Reset(l.head.end, 1)
+	f := checkpoint.Floor{Place: l.head.place(), Generation: 1}
+	body := frame.AppendRecord(nil, frame.KindFloor, 0, frame.Plain, f.Encode())
+	at := l.head
+	at.digest ^= 1
+	for range 50_000 {
+		h := derivedHeader(at, body, 1, 1)
+		bld.Add(&h, body)
+	}
+	bld.Seal(l.geo.HeaderArea())
+	b = append(b, make([]byte, bld.Offset()-int64(len(b)))...)
+	s.put(append(b, bld.Bytes()...))
+	within(t, 30*time.Second, "opening a file of 9 MB", func() { s.refused(Options{}, ErrCorrupt) })
+}
+
 func TestHostile_IndexAllocatesWhatACheckpointClaims(t *testing.T) {
 	s := newSim(t)
 	l := s.create(small, Options{CheckpointEvery: -1})

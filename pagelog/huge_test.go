@@ -274,3 +274,65 @@ func TestDirectory_L42_BehindDroppedPages(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestHugeHole_L27_BothSlotsLost: the floor is found where both slots are lost
+// and something wrote a byte 8 TiB further on: the hole is not read.
+func TestHugeHole_L27_BothSlotsLost(t *testing.T) {
+	const long = 8 << 40
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := Create(path, CreateOptions{PageSize: 4096}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		commit(t, l, payload(i, 3000))
+	}
+	if _, _, err := disk.NextData(l.file, 0); errors.Is(err, disk.ErrNoClone) {
+		t.Skip("this system does not say what is a hole")
+	}
+	if err := l.Retain(ctx0, 11); errors.Is(err, ErrNoPunch) {
+		t.Skip("nothing can be freed here")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range frame.SlotOffsets {
+		if _, err := f.WriteAt(make([]byte, frame.SlotSize), off); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err = f.WriteAt([]byte{1}, long); err != nil {
+		t.Skipf("no file can be so long here: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "opening", func() {
+		r, err := OpenReader(path, ReaderOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if got, err := contents(r, 10); err != nil || len(got) != 10 || r.Oldest() != 11 {
+			t.Errorf("%d commits, the oldest is %d, %v", len(got), r.Oldest(), err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		l, err := Open(path, Options{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if l.Oldest() != 11 || l.Head().Revision != 20 || l.Report().BadSlots != 2 {
+			t.Errorf("the oldest is %d, %+v", l.Oldest(), l.Report())
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -77,9 +77,17 @@ type badPage struct {
 	checks checkpoints
 }
 
+// floorTries bounds the floors that are tried where both slots are lost, or a
+// file full of them would take for ever. A crash leaves one that is none.
+const floorTries = 64
+
 func recoverLog(f disk.File, h *header, expect *Expect) (*recovery, error) {
 	r, err := walkToEnd(f, h)
-	for err == nil && h.offChain(r.walk.at.end) {
+	for tries := 1; err == nil && h.offChain(r.walk.at.end); tries++ {
+		if tries == floorTries {
+			f := fault{off: h.lost.at, what: "both slots are damaged, and the last retention floors that groups name", err: errChain}
+			return nil, f.located(h.geo, r.walk.at)
+		}
 		if err = h.findFloor(f, h.lost.at); err == nil {
 			r, err = walkToEnd(f, h)
 		}

@@ -26,7 +26,15 @@ func (h *header) findFloor(r io.ReaderAt, before int64) error {
 	h.lost = lostFloor{}
 	g := h.geo
 	var b [frame.PageHeaderSize]byte
-	for page := g.PageStart(min(before, h.size) - 1); page >= g.HeaderArea() && h.lost.at == 0; page -= g.PageSize() {
+	data := dataIn(r, g.HeaderArea(), min(before, h.size))
+	for page := g.PageStart(min(before, h.size) - 1); h.lost.at == 0; page -= g.PageSize() {
+		for len(data) > 0 && data[len(data)-1].from >= page+g.PageSize() {
+			data = data[:len(data)-1]
+		}
+		if len(data) == 0 {
+			return nil
+		}
+		page = min(page, g.PageStart(data[len(data)-1].to-1)) // a hole is not read
 		n, err := r.ReadAt(b[:], page)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read at offset %d: %w", page, err)

@@ -56,6 +56,15 @@ var searchBuffers = sync.Pool{New: func() any { return new(searchBuffer) }}
 // nextData returns the first offset at or behind off that is no hole, or off
 // where the system does not say.
 func nextData(r io.ReaderAt, off int64) int64 {
+	from, _, ok := dataAt(r, off)
+	if !ok {
+		return off
+	}
+	return from
+}
+
+// dataAt is disk.NextData of the file beneath r; ok says that the system does.
+func dataAt(r io.ReaderAt, off int64) (from, to int64, ok bool) {
 	if c, ok := r.(ctxReader); ok {
 		r = c.r
 	}
@@ -64,13 +73,31 @@ func nextData(r io.ReaderAt, off int64) int64 {
 	}
 	f, ok := r.(disk.File)
 	if !ok {
-		return off
+		return off, off, false
 	}
-	from, _, err := disk.NextData(f, off)
-	if err != nil {
-		return off
+	from, to, err := disk.NextData(f, off)
+	return from, to, err == nil
+}
+
+// fileRange is a stretch of a file.
+type fileRange struct{ from, to int64 }
+
+// dataIn lists the stretches that are no holes, as far as they begin in
+// [from, to): one of all where the system does not say.
+func dataIn(r io.ReaderAt, from, to int64) []fileRange {
+	var data []fileRange
+	for off := from; off < to; {
+		start, end, ok := dataAt(r, off)
+		if !ok || end < start {
+			return []fileRange{{from, to}}
+		}
+		if start >= to || end == start {
+			break
+		}
+		data = append(data, fileRange{start, min(end, to)})
+		off = end
 	}
-	return from
+	return data
 }
 
 // look examines one chunk that lies at off; its last bytes are looked at again
