@@ -610,3 +610,45 @@ func TestL35_TwoDamagedCheckpointsInARow(t *testing.T) {
 		}
 	}
 }
+
+// TestC19_AHeaderAtTheVeryEnd: the last group is cut off right behind its
+// header, and only that header proves the commit before it.
+func TestC19_AHeaderAtTheVeryEnd(t *testing.T) {
+	c := craft(4096, 8)
+	c.commit(100)
+	c.sync()
+	c.commit(50)
+	b := c.bytes(0)[:c.groups[1].start+frame.GroupHeaderSize]
+	if r := check(t, b, 1); r.verdict() != "torn" || r.Head != 1 {
+		t.Errorf("cut: verify says %s: %s", r.verdict(), r.describe())
+	}
+	b[c.groups[0].end-20] ^= 1
+	if r := check(t, b, 1); r.verdict() != "corrupt" {
+		t.Errorf("cut, and the commit before it damaged: verify says %s: %s", r.verdict(), r.describe())
+	}
+}
+
+// TestL35_ACheckpointOfAnotherHistory: a derived group that does not belong where
+// it is hides the history behind it if it holds, for somebody wrote it; damaged,
+// it is stepped over like any other.
+func TestL35_ACheckpointOfAnotherHistory(t *testing.T) {
+	c := craft(4096, 8)
+	c.commit(100)
+	c.sync()
+	c.at.rev += 5
+	c.derived(300)
+	c.at.rev -= 5
+	c.commit(50)
+	c.sync()
+	c.checks = nil
+	c.name()
+	c.name()
+	b := c.bytes(100)
+	if r := check(t, b, 1); r.verdict() != "corrupt" || r.Head != 1 {
+		t.Errorf("whole: verify says %s: %s", r.verdict(), r.describe())
+	}
+	b[c.groups[1].end-100] ^= 1
+	if r := check(t, b, 1); r.verdict() != "bridged" || r.Head != 2 {
+		t.Errorf("damaged: verify says %s: %s", r.verdict(), r.describe())
+	}
+}
