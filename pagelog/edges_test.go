@@ -652,3 +652,32 @@ func TestL35_ACheckpointOfAnotherHistory(t *testing.T) {
 		t.Errorf("damaged: verify says %s: %s", r.verdict(), r.describe())
 	}
 }
+
+// TestSlots_AfterALargeSync: a sync of many bytes is named by a slot at once,
+// and many small ones are after a while; a small one is not.
+func TestSlots_AfterALargeSync(t *testing.T) {
+	s := newSim(t)
+	l := s.create(CreateOptions{}, Options{CheckpointEvery: -1})
+	slotsOf := func(n int) uint64 {
+		before := l.Stats().Slots
+		commit(t, l, payload(1, n))
+		return l.Stats().Slots - before
+	}
+	if n := slotsOf(slotSync / 2); n != 0 {
+		t.Errorf("%d slots after a small sync", n)
+	}
+	if n := slotsOf(slotSync + 4096); n != 1 {
+		t.Errorf("%d slots after a large sync", n)
+	}
+	if h, err := readHeader(&memFile{b: s.bytes()}); err != nil || h.durableEnd() != l.durable.end {
+		t.Errorf("slots name %d of %d, %v", h.durableEnd(), l.durable.end, err)
+	}
+	var n uint64
+	for range slotEvery / slotSync * 4 {
+		n += slotsOf(slotSync / 2)
+	}
+	if n == 0 || n > 3 {
+		t.Errorf("%d slots after %d bytes in small syncs", n, 2*slotEvery)
+	}
+	closeLog(t, l)
+}
