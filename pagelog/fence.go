@@ -154,6 +154,9 @@ func (i *incarnation) look(b []byte) error {
 	for _, off := range frame.SlotOffsets {
 		at := min(int(off-frame.SlotOffsetA), n)
 		s, err := i.geo.DecodeSlot(b[at:n], off)
+		if errors.Is(err, frame.ErrUnsupported) {
+			return fmt.Errorf("%w: a writer of a later version has it; this is writer %d, with token %d", ErrFenced, i.epoch, i.fence.Token)
+		}
 		if err != nil {
 			continue
 		}

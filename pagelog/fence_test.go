@@ -203,6 +203,34 @@ func TestFence_R95_OvertakenWhileWriting(t *testing.T) {
 	_ = l.Close()
 }
 
+// TestFence_R95_OvertakenByALaterVersion: a newer holder whose program turned on
+// a feature that this one does not know is a newer holder, too.
+func TestFence_R95_OvertakenByALaterVersion(t *testing.T) {
+	for _, floor := range []int64{0, 7} { // 7: what a place means changed as well
+		s := newSim(t)
+		l := s.create(small, under(runA, 3))
+		commit(t, l, []byte("one"))
+		overtake(t, s, l, 4)
+		b := s.bytes()
+		for i, off := range frame.SlotOffsets {
+			craftSlot(t, b, i, func(s *frame.Slot) {
+				s.Features.Incompat = 1 << 7
+				s.Floor.Offset += floor
+			})
+			if _, err := l.file.WriteAt(b[off:off+frame.SlotSize], off); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := l.Commit(context.Background(), batchOf([]byte("x"))); !errors.Is(err, ErrFenced) {
+			t.Errorf("got %v", err)
+		}
+		if !bytes.Equal(s.bytes(), b) {
+			t.Error("it wrote")
+		}
+		_ = l.Close()
+	}
+}
+
 // TestFence_R95_Cost: what a fence costs a commit is one read before the write
 // and one before the acknowledgement, no sync, and no allocation.
 func TestFence_R95_Cost(t *testing.T) {
