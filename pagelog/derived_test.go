@@ -411,3 +411,41 @@ func TestL25_RewritesWhatWasVerified(t *testing.T) {
 		t.Fatalf("the file holds other bytes now; %+v", r)
 	}
 }
+
+// TestBridge_L26_IterationThatIsOvertaken: an iteration comes to derived damage
+// at its end when the slots name later places already: what follows by now says
+// that no commit was lost there.
+func TestBridge_L26_IterationThatIsOvertaken(t *testing.T) {
+	for _, durable := range []bool{false, true} {
+		s := newSim(t)
+		l := s.create(small, Options{CheckpointEvery: -1})
+		commit(t, l, []byte("one"))
+		commit(t, l, payload(2, 300<<10)) // more than a reader reads ahead
+		if err := l.Checkpoint(ctx0, 2, []byte("state")); err != nil {
+			t.Fatal(err)
+		}
+		to := l.head.end
+		closeLog(t, l)
+		s.flip(to-4, 1) // the checkpoint's body
+		l = s.open(Options{CheckpointEvery: -1})
+		r := s.reader(ReaderOptions{Durable: durable})
+		n := uint64(0)
+		for g, err := range r.Commits(0) {
+			if err != nil {
+				t.Errorf("durable %v, behind revision %d: %v", durable, n, err)
+				break
+			}
+			if n = g.Revision; n == 1 {
+				for range 2 { // both slots
+					if err := l.Checkpoint(ctx0, commit(t, l, []byte("more")).Revision, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if n != 2 {
+			t.Errorf("durable %v: it ended behind revision %d", durable, n)
+		}
+		closeLog(t, l)
+	}
+}

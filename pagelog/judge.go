@@ -408,6 +408,12 @@ func (r *Reader) stepOver(g *Group, b *bounds, err error) error {
 	if errors.Is(f.err, frame.ErrUnsupported) {
 		return fmt.Errorf("%w: %w", ErrUnsupported, f)
 	}
+	// What the slots confirm now, or what lies behind it by the look that follows,
+	// says that no commit was lost.
+	h, err := r.readSlots()
+	if err != nil {
+		return err
+	}
 	// The reason may be that the file changed: look at it again first. What lies
 	// behind the tip was searched when the iteration began; to search it again for
 	// each damaged group would take for ever in a file that is full of them.
@@ -421,11 +427,10 @@ func (r *Reader) stepOver(g *Group, b *bounds, err error) error {
 	if g.walk.next() == nil {
 		return nil
 	}
-	h, err := r.readSlots()
-	if err != nil {
-		return err
-	}
-	to, err := bridge(&g.walk, f, min(fresh.proven, b.stop.end), h)
+	limit := g.walk.win.limit
+	g.walk.win.limit = max(limit, fresh.stop.end)
+	to, err := bridge(&g.walk, f, min(fresh.proven, g.walk.win.limit), h)
+	g.walk.win.limit = limit
 	if err != nil {
 		return err
 	}
