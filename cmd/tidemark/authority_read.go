@@ -165,8 +165,9 @@ func newAuthorityVerify(a *app) *cobra.Command {
 		Short: "Ask whether an envelope is to be believed",
 		Long: `Read an envelope from a file, or from standard input if it is '-', and ask the
 authority for it. An envelope that was signed here and is still the run's newest
-claim is shown, suspended or terminal; the conversation in it is not. Anything
-else, whatever the reason, is exit code 1.`,
+claim is shown, suspended or terminal; the conversation in it is not. What does
+not have the form of an envelope is exit code 2; anything else, whatever the
+reason, is exit code 1.`,
 		Example: `  tidemark authority verify run.envelope
   tidemark authority verify - --json < run.envelope`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -214,7 +215,7 @@ func readEnvelope(path string, in io.Reader) (e authority.Envelope, err error) {
 		return e, err
 	}
 	if e, err = authority.ParseEnvelope(b); err != nil {
-		return e, fmt.Errorf("%s: %w: it does not have the form of an envelope", path, errInput)
+		return e, fmt.Errorf("%s: %w: it does not have the form of one", path, errEnvelope)
 	}
 	return e, nil
 }

@@ -120,7 +120,7 @@ func TestAuthority_R109(t *testing.T) {
 	must(t, os.WriteFile(file+"-forged", forged, 0o600))
 	do("verify", file+"-forged").want(t, 1, "verification failed").prints(t, "")
 	must(t, os.WriteFile(file+"-short", forged[:20], 0o600))
-	do("verify", file+"-short").want(t, 2, "form of an envelope")
+	do("verify", file+"-short").want(t, 2, "not an envelope", "an envelope is what")
 	do("verify", file+"-none").want(t, 2)
 
 	do("resolve", "two", "--as", "failed").want(t, 3, "busy")

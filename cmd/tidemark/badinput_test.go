@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zeebo/xxh3"
@@ -71,7 +72,7 @@ func TestBadFiles_L29(t *testing.T) {
 			tidemark(t, "", "get", path, "namespace", "key").want(t, 2, path, tc.says)
 			tidemark(t, "", "reindex", path).want(t, 2, path, tc.says)
 			tidemark(t, "x\n", "append", path, "--ack").want(t, 2, path, tc.says).prints(t, "")
-			tidemark(t, "", "create", path).want(t, 2, "file exists", "another name")
+			tidemark(t, "", "create", path).want(t, 2, "file already exists", "another name")
 			if after := describe(t, path); after != before {
 				t.Errorf("was %s, is %s", before, after)
 			}
@@ -156,11 +157,81 @@ func TestBadOutput(t *testing.T) {
 	}
 	defer full.Close()
 	path := newLog(t, "a")
-	for _, args := range [][]string{{"cat", path}, {"stat", path}, {"version"}, {"append", path, "--ack"}} {
+	for _, args := range [][]string{
+		{"cat", path}, {"tail", path}, {"stat", path}, {"version"}, {"append", path, "--ack"},
+		{"help"}, {"help", "cat"}, {"cat", "--help"}, {"manual"}, {"completion", "bash"},
+	} {
 		cmd := exec.Command(binary, args...)
-		cmd.Stdin, cmd.Stdout = strings.NewReader("x\n"), full
-		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 2 {
-			t.Errorf("%v > /dev/full: %v, want exit code 2", args, err)
+		var says strings.Builder
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("x\n"), full, &says
+		err := cmd.Run()
+		if cmd.ProcessState.ExitCode() != 2 || !strings.HasPrefix(says.String(), "tidemark") {
+			t.Errorf("%v > /dev/full: %v, want exit code 2: %s", args, err, &says)
+		}
+		if n := strings.Count(says.String(), "no space left"); n != 1 {
+			t.Errorf("%v > /dev/full says %d times that the disk is full:\n%s", args, n, &says)
+		}
+	}
+}
+
+// TestHelp_NoReader: help into a pipe that was closed is no error.
+func TestHelp_NoReader(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"help"}, {"cat", "--help"}, {"authority"}} {
+		var says strings.Builder
+		if code := run(args, strings.NewReader(""), output{closedPipe{}}, &says); code != 0 || says.Len() > 0 {
+			t.Errorf("%v: exit code %d, %q", args, code, &says)
+		}
+	}
+}
+
+// closedPipe is a pipe that nobody reads any more.
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) {
+	if runtime.GOOS == "windows" {
+		return 0, syscall.Errno(109)
+	}
+	return 0, syscall.EPIPE
+}
+
+// TestMissing_Advice: what is missing is not always a log, and the advice says
+// how to make one only if it is.
+func TestMissing_Advice(t *testing.T) {
+	t.Parallel()
+	path, dir := newLog(t, "a"), t.TempDir()
+	gone := filepath.Join(dir, "gone")
+	const makes, there = "makes a log", "must be there"
+	for _, tc := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"cat", gone}, makes},
+		{[]string{"get", gone, "orders", "7"}, makes},
+		{[]string{"copy", gone, newPath(t)}, makes},
+		{[]string{"create", filepath.Join(gone, "a.log")}, makes},
+		{[]string{"copy", path, filepath.Join(gone, "a.log")}, there},
+		{[]string{"checkpoint", path, "--blob", gone}, there},
+		{[]string{"inspect", path, "--html", filepath.Join(gone, "a.html")}, there},
+		{[]string{"bench", gone}, there},
+		{[]string{"torture", gone}, there},
+		{[]string{"demo", "--dir", gone}, there},
+		{[]string{"authority", "verify", gone}, there},
+	} {
+		r := tidemark(t, "", tc.args...).want(t, 2, tc.says)
+		if strings.Contains(r.err, "append from that line") || strings.Contains(r.err, makes) != (tc.says == makes) {
+			t.Errorf("%v: %s", tc.args, r.err)
+		}
+	}
+}
+
+// TestError_NamesOnce: an error says once which log it is about.
+func TestError_NamesOnce(t *testing.T) {
+	t.Parallel()
+	gone := newPath(t)
+	for _, args := range [][]string{{"checkpoint", gone}, {"retain", gone, "--from", "1"}} {
+		if says := tidemark(t, "", args...).want(t, 2, gone).err; strings.Contains(says, gone+": "+gone) {
+			t.Errorf("%v: %s", args, says)
 		}
 	}
 }

@@ -26,7 +26,7 @@ import (
 // and a ratio is taken within its round.
 
 func newBench(a *app) *cobra.Command {
-	limit := 10 * time.Second
+	limit := span(10 * time.Second)
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "bench DIR",
@@ -46,10 +46,10 @@ Let nothing else run meanwhile: a busy disk slows both, and not always alike.`,
   tidemark bench /mnt/disk --time 1m --json`,
 		Args: oneDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runBench(cmd.Context(), cmd.OutOrStdout(), args[0], limit, asJSON, a.anyFileSystem)
+			return runBench(cmd.Context(), cmd.OutOrStdout(), args[0], time.Duration(limit), asJSON, a.anyFileSystem)
 		},
 	}
-	cmd.Flags().DurationVar(&limit, "time", limit, "for how long, `DURATION` such as 10s or 2m; each line has three rounds at least")
+	cmd.Flags().Var(&limit, "time", "for how long, `DURATION` such as 10s or 2m; each line has three rounds at least")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the figures as one JSON object, and nothing else")
 	return cmd
 }

@@ -60,8 +60,7 @@ func printFrom(cmd *cobra.Command, r *pagelog.Reader, o *printFlags) error {
 	if err != nil {
 		return err
 	}
-	err = printCommits(r, p)
-	return errors.Join(p.end(cmd.ErrOrStderr()), err)
+	return p.end(cmd.ErrOrStderr(), printCommits(r, p))
 }
 
 func startPrinter(cmd *cobra.Command, r *pagelog.Reader, o *printFlags) (*printer, error) {

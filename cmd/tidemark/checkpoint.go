@@ -46,7 +46,7 @@ is before it. Without --blob the last state that was kept stays the last one.`,
 			}
 			made, err := writeCheckpoint(args[0], data, &at, pagelog.Options{AllowAnyFileSystem: a.anyFileSystem})
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return err
 			}
 			return made.print(cmd.OutOrStdout(), asJSON)
 		},
@@ -67,14 +67,14 @@ func readBlob(name string, in io.Reader) ([]byte, error) {
 	default:
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errInput, err)
+			return nil, fmt.Errorf("--blob: %w", err)
 		}
 		defer f.Close()
 		in = f
 	}
 	data, err := io.ReadAll(io.LimitReader(in, checkpoint.MaxBlob+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errInput, err)
+		return nil, fmt.Errorf("--blob: %w", err)
 	}
 	return append([]byte{}, data...), nil
 }
@@ -101,7 +101,10 @@ func writeCheckpoint(path string, data []byte, at *count, o pagelog.Options) (ma
 		made.Blob = &size
 	}
 	err = log.Checkpoint(context.Background(), made.Revision, data)
-	return made, errors.Join(err, log.Close())
+	if err = errors.Join(err, log.Close()); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return made, err
 }
 
 func (c *checkpointMade) print(w io.Writer, asJSON bool) error {

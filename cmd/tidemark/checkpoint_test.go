@@ -79,7 +79,7 @@ func TestCheckpoint_L37_Refused(t *testing.T) {
 		{[]string{path, "--blob", "-", "--at", "3"}, 5, "no such revision"},
 		{[]string{path, "--at", "1"}, 2, "add --blob"},
 		{[]string{path, "--blob", ""}, 2, "empty"},
-		{[]string{path, "--blob", filepath.Join(path, "none")}, 2, "input cannot be used"},
+		{[]string{path, "--blob", filepath.Join(path, "none")}, 2, "--blob: open "},
 		{[]string{path, "--at", "-1"}, 2, "too small"},
 		{[]string{path + "x"}, 2, "check the path"},
 		{nil, 2, "LOG is missing"},

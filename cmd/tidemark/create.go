@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +43,7 @@ is gone, with the oldest revision there is. Nothing is copied.`,
 				MaxRecord: int64(maxRecord), MaxGroup: int64(maxGroup), MaxSize: int64(maxSize), Base: after,
 			}, pagelog.Options{AllowAnyFileSystem: a.anyFileSystem})
 			if err != nil {
-				return err
+				return inFlags(args[0], err)
 			}
 			id := log.LogID()
 			if err := log.Close(); err != nil {
@@ -58,6 +61,21 @@ is gone, with the oldest revision there is. Nothing is copied.`,
 	f.Var(&maxGroup, "max-group", "bytes of one commit, at most 2G; 0 means 64M")
 	f.Var(&maxSize, "max-size", "bytes of the file, over which commits are rejected; 0 means no limit")
 	return cmd
+}
+
+// inFlags says in the words of the command line why a log was not made.
+func inFlags(path string, err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: %w", path, fs.ErrExist)
+	}
+	for option, flag := range map[string]string{
+		"PageSize": "page-size", "Align": "align", "MaxRecord": "max-record", "MaxGroup": "max-group", "MaxSize": "max-size",
+	} {
+		if _, is, ok := strings.Cut(err.Error(), "option "+option+" is "); ok {
+			return usagef("--%s: it is %s", flag, is)
+		}
+	}
+	return err
 }
 
 // parseBase reads the cursor that a log begins after.

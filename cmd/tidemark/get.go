@@ -79,5 +79,5 @@ func get(cmd *cobra.Command, r *pagelog.Reader, namespace, key string, o *printF
 		}
 		index++
 	}
-	return p.end(cmd.ErrOrStderr())
+	return p.end(cmd.ErrOrStderr(), nil)
 }

@@ -106,7 +106,7 @@ func parseLine(line []byte) (parsedLine, error) {
 		return r, errors.New("there is something behind the JSON object")
 	}
 	if seen["payload"] == seen["payload_base64"] {
-		return r, errors.New("it must have one of the keys payload and payload_base64")
+		return r, errors.New("it must have exactly one of the keys payload and payload_base64")
 	}
 	if at := loneSurrogate(line); at >= 0 {
 		return r, fmt.Errorf("the escape at byte %d is half of a UTF-16 pair, which is no text; use payload_base64", at+1)
@@ -181,7 +181,7 @@ func (r *parsedLine) takeKeys(d *json.Decoder) error {
 			return err
 		}
 		if seen["key"] == seen["key_base64"] || seen["namespace"] && seen["namespace_base64"] {
-			return errors.New("each of the keys must have one of key and key_base64, and at most one of namespace and namespace_base64")
+			return errors.New("each of the keys must have exactly one of key and key_base64, and at most one of namespace and namespace_base64")
 		}
 		if err := k.check(); err != nil {
 			return err

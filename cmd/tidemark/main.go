@@ -32,9 +32,13 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	shown := &remembered{Writer: out}
+	root.SetOut(shown)
 	root.SetErr(errs)
 	cmd, err := root.ExecuteC()
+	if err == nil {
+		err = shown.err // of help, which is shown by the library
+	}
 	if err == nil {
 		return 0
 	}
@@ -96,7 +100,7 @@ acknowledged is reported with its place, and never skipped or cut off.`,
 		newDemo(), newTorture(a), newBench(a), newHelp(), newManual(), newCompletion(), newVersion(),
 	)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetHelpTemplate(helpTemplate)
+	root.SetHelpFunc(showHelp)
 	root.SetUsageTemplate(usageTemplate)
 	return root
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -41,6 +42,7 @@ var (
 	errBase     = errors.New("not a point that a log can begin after")
 	errTaken    = errors.New("the name is taken")
 	errNoReader = errors.New("nobody reads the output any more")
+	errEnvelope = errors.New("not an envelope")
 )
 
 // interruptedError ends a verb that a signal asked to stop.
@@ -104,6 +106,7 @@ var outcomes = []outcome{
 	{pagelog.ErrNotALog, exitUsage, "check the path; 'tidemark create LOG' makes a log where there is no file yet"},
 	{pagelog.ErrFileSystem, exitUsage, "move the log to a local disk, or add --any-file-system if you know that its locks and syncs hold"},
 	{errInput, exitUsage, "mend the input and append from that line on"},
+	{errEnvelope, exitUsage, "check the path; an envelope is what a program got when it suspended or ended a run"},
 	{errTaken, exitUsage, "choose another name for NEW: nothing is ever written over"},
 	{fs.ErrExist, exitUsage, "choose another name, or add to what is there with 'tidemark append LOG'"},
 	{fs.ErrPermission, exitUsage, "ask for permission to the file and its directory, or become its owner; a log is made readable by its owner only"},
@@ -121,7 +124,7 @@ func explain(cmd *cobra.Command, err error) (code int, text string) {
 	case errors.As(err, &stopped):
 		return 128 + int(stopped.signal), fmt.Sprintf("%s: %v\n", cmd.CommandPath(), err)
 	}
-	code, next := classify(err)
+	code, next := classify(cmd, err)
 	next = withOperand(cmd, next)
 	if next == "" {
 		next = fmt.Sprintf("'%s --help' shows how it is used, with an example", cmd.CommandPath())
@@ -141,16 +144,27 @@ func withOperand(cmd *cobra.Command, next string) string {
 	return regexp.MustCompile(`\bLOG\b`).ReplaceAllLiteralString(next, operand)
 }
 
-func classify(err error) (code int, next string) {
+func classify(cmd *cobra.Command, err error) (code int, next string) {
 	for _, o := range outcomes {
 		if errors.Is(err, o.is) {
 			return o.code, o.next
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return exitUsage, "check the path; 'tidemark create LOG' or 'tidemark append LOG' makes a log, in a directory that exists"
+		if missesLog(cmd, err) {
+			return exitUsage, "check the path; 'tidemark create LOG' or 'tidemark append LOG' makes a log, in a directory that exists"
+		}
+		return exitUsage, "check the path: the file, or the directory that is to hold it, must be there"
 	}
 	return exitUsage, "this is what the operating system said; mend it and run the command again"
+}
+
+// missesLog reports whether what is missing is the verb's LOG, or its directory.
+func missesLog(cmd *cobra.Command, err error) bool {
+	log := cmd.Flags().Arg(0)
+	var missing *fs.PathError
+	return strings.Contains(cmd.Use, "LOG") && errors.As(err, &missing) &&
+		(missing.Path == log || missing.Path == filepath.Dir(log))
 }
 
 // oneLine keeps an error, joined ones too, on one line of the terminal.
@@ -171,6 +185,20 @@ func (o output) Write(p []byte) (int, error) {
 	n, err := o.Writer.Write(p)
 	if isNoReader(err) {
 		err = errNoReader
+	}
+	return n, err
+}
+
+// remembered keeps the first error of writing.
+type remembered struct {
+	io.Writer
+	err error
+}
+
+func (r *remembered) Write(p []byte) (int, error) {
+	n, err := r.Writer.Write(p)
+	if r.err == nil {
+		r.err = err
 	}
 	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -152,13 +153,17 @@ func (p *printer) record(line recordLine, data []byte) error {
 }
 
 // end shows what is left in the buffer and, where nothing else did, the cursor.
-func (p *printer) end(notes io.Writer) error {
-	if err := p.out.Flush(); err != nil {
-		return err
+// err is why printing ended.
+func (p *printer) end(notes io.Writer, err error) error {
+	if flushed := p.out.Flush(); flushed != nil {
+		if errors.Is(err, flushed) { // the buffer says again what it said before
+			return err
+		}
+		return errors.Join(flushed, err)
 	}
 	if p.cursors && p.json == nil {
-		_, err := fmt.Fprintf(notes, "cursor: %v\n", p.at)
-		return err
+		_, told := fmt.Fprintf(notes, "cursor: %v\n", p.at)
+		return errors.Join(told, err)
 	}
-	return nil
+	return err
 }

@@ -37,7 +37,7 @@ free the inside of a file is refused: see 'compact'.`,
 			}
 			done, err := retain(args[0], uint64(from.n), pagelog.Options{AllowAnyFileSystem: a.anyFileSystem})
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return err
 			}
 			return done.print(cmd.OutOrStdout(), asJSON)
 		},
@@ -62,7 +62,10 @@ func retain(path string, from uint64, o pagelog.Options) (done retained, err err
 	before := log.Oldest()
 	err = log.Retain(context.Background(), from)
 	done = retained{log.Oldest(), log.Oldest() - before, log.Head().Revision}
-	return done, errors.Join(err, log.Close())
+	if err = errors.Join(err, log.Close()); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return done, err
 }
 
 func (r *retained) print(w io.Writer, asJSON bool) error {

@@ -69,7 +69,7 @@ func followFrom(cmd *cobra.Command, r *pagelog.Reader, o *printFlags) error {
 		number, _ := s.(syscall.Signal)
 		err = &interruptedError{signal: number}
 	}
-	return errors.Join(p.end(cmd.ErrOrStderr()), err)
+	return p.end(cmd.ErrOrStderr(), err)
 }
 
 // restored tells a sound file into which another history was copied under the

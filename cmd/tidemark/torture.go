@@ -18,7 +18,7 @@ import (
 // torture_acts.go has what is done to the logs.
 
 func newTorture(a *app) *cobra.Command {
-	limit := time.Minute
+	limit := span(time.Minute)
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "torture DIR",
@@ -47,10 +47,10 @@ It exits with 1 if any promise is broken, and then keeps the directory.`,
   tidemark torture /mnt/disk --time 1h --json`,
 		Args: oneDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runTorture(cmd.OutOrStdout(), args[0], limit, asJSON, a.anyFileSystem)
+			return runTorture(cmd.OutOrStdout(), args[0], time.Duration(limit), asJSON, a.anyFileSystem)
 		},
 	}
-	cmd.Flags().DurationVar(&limit, "time", limit, "for how long, `DURATION` such as 90s or 2h; each act is done once at least")
+	cmd.Flags().Var(&limit, "time", "for how long, `DURATION` such as 90s or 2h; each act is done once at least")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the counts as one JSON object, and nothing else")
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,6 +49,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		var flags []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
 		name := unknown.GetSpecifiedName()
+		if slices.Contains(verbNames(cmd.Root()), name) {
+			return usagef("there is no flag --%s; did you mean the verb %s?", name, name)
+		}
 		if unknown.GetSpecifiedShortnames() != "" {
 			return usagef("there is no flag -%s%s", name, didYouMean(unknown.GetSpecifiedShortnames(), "--", flags))
 		}
@@ -61,8 +65,8 @@ func flagError(cmd *cobra.Command, err error) error {
 // reason takes the words of the flag library off the words of the value.
 func reason(bad *pflag.InvalidValueError) error {
 	err := bad.Unwrap()
-	if errors.Is(err, strconv.ErrSyntax) || errors.Is(err, strconv.ErrRange) {
-		return fmt.Errorf("%q is not a number that can be used here", bad.GetValue())
+	if bad.GetFlag().Value.Type() == "bool" {
+		return fmt.Errorf("%q is neither true nor false", bad.GetValue())
 	}
 	return err
 }
@@ -177,9 +181,35 @@ func (z *size) Set(s string) error {
 	return nil
 }
 
-const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+// span is a flag that takes for how long something goes on.
+type span time.Duration
 
-{{end}}{{.UsageString}}`
+func (d *span) String() string { return time.Duration(*d).String() }
+
+// Type names the value in help.
+func (d *span) Type() string { return "DURATION" }
+
+// Set takes a number with its unit behind it.
+func (d *span) Set(s string) error {
+	t, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not a duration such as 90s or 2h", s)
+	case t < 0:
+		return fmt.Errorf("%s is negative", s)
+	}
+	*d = span(t)
+	return nil
+}
+
+// showHelp prints what a verb does and how it is used.
+func showHelp(cmd *cobra.Command, _ []string) {
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n%s", about, cmd.UsageString()) // run tells of an error
+}
 
 const usageTemplate = `Usage:
   {{if .HasAvailableSubCommands}}{{.CommandPath}} VERB [flags]{{else}}{{.UseLine}}{{end}}
