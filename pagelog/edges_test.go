@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidemark-log/tidemark/frame"
 	"github.com/tidemark-log/tidemark/internal/disk"
@@ -678,6 +680,22 @@ func TestSlots_AfterALargeSync(t *testing.T) {
 	}
 	if n == 0 || n > 3 {
 		t.Errorf("%d slots after %d bytes in small syncs", n, 2*slotEvery)
+	}
+	closeLog(t, l)
+}
+
+// TestL18_SyncsOfItsOwn: what stays complete-only for long enough is synced
+// without anybody asking, so that little is lost and the last sync is short.
+func TestL18_SyncsOfItsOwn(t *testing.T) {
+	s := newSim(t)
+	l := s.create(CreateOptions{}, Options{MaxUnsynced: 8 * backgroundSync})
+	for range 5 {
+		complete(t, l, payload(1, backgroundSync/4))
+	}
+	for until := time.Now().Add(10 * time.Second); l.Durable().Revision < 4; runtime.Gosched() {
+		if time.Now().After(until) {
+			t.Fatalf("revision %d is durable, %d were committed", l.Durable().Revision, l.Head().Revision)
+		}
 	}
 	closeLog(t, l)
 }
