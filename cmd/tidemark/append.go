@@ -262,15 +262,14 @@ func (a *appender) commit() error {
 
 // failed says which lines a failed commit was made of, and what stands.
 func (a *appender) failed(err error) error {
-	from := a.in.number - int64(a.lines) + 1
-	where := fmt.Sprintf("line %d", from)
+	where := fmt.Sprintf("line %d", a.first)
 	if a.lines > 1 {
 		where = fmt.Sprintf("lines %d to %d", a.first, a.in.number)
 	}
 	if errors.Is(err, pagelog.ErrUncertain) || errors.Is(err, pagelog.ErrPoisoned) {
 		return fmt.Errorf("%s: %w; revision %d is the last one acknowledged", where, err, a.head)
 	}
-	return fmt.Errorf("%s: %w: %w; %s", where, errRejected, err, a.kept(from))
+	return fmt.Errorf("%s: %w: %w; %s", where, errRejected, err, a.kept(a.first))
 }
 
 // kept says what was committed before the lines that were not.

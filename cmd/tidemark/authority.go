@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,7 +66,14 @@ func (v *authorityVerb) with(o authority.Options, do func(context.Context, *auth
 	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
 	o.AnyFileSystem = v.app.anyFileSystem
-	a, err := authority.Open(ctx, v.dir, o)
+	dir := v.dir
+	if dir != "" && !filepath.IsAbs(dir) {
+		return usagef("--dir: %q is not an absolute path", dir)
+	}
+	if len(dir) > 1 { // a shell that completes a name puts one behind it
+		dir = strings.TrimSuffix(dir, string(filepath.Separator))
+	}
+	a, err := authority.Open(ctx, dir, o)
 	if err == nil {
 		err = errors.Join(do(ctx, a), a.Close())
 	}
@@ -170,7 +179,9 @@ the key signed do not verify any more.`,
 				return usagef("--key is missing: name the generation, as 'tidemark authority list' shows it")
 			}
 			return v.with(authority.Options{}, func(ctx context.Context, a *authority.Authority) error {
-				if err := a.RetireKey(ctx, uint64(key.n)); err != nil {
+				if err := a.RetireKey(ctx, uint64(key.n)); errors.Is(err, authority.ErrState) {
+					return fmt.Errorf("key %d signs, is still needed, or is no key: %w", key.n, err)
+				} else if err != nil {
 					return err
 				}
 				return v.print(cmd.OutOrStdout(), keyInfo{uint64(key.n), "retired"}, "key %d is gone\n", key.n)
@@ -201,7 +212,9 @@ There is no way back. The run's log is not touched.`,
 				return usagef("--as is missing: say failed or cancelled")
 			}
 			return v.with(authority.Options{}, func(ctx context.Context, a *authority.Authority) error {
-				if err := a.Resolve(ctx, args[0], outcomes[as.value]); err != nil {
+				if err := a.Resolve(ctx, args[0], outcomes[as.value]); errors.Is(err, authority.ErrState) {
+					return fmt.Errorf("run %q is over, or was never started: %w", args[0], err)
+				} else if err != nil {
 					return fmt.Errorf("run %q: %w", args[0], err)
 				}
 				return v.print(cmd.OutOrStdout(), struct {

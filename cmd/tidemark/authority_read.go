@@ -122,6 +122,9 @@ run ends with exit code 1, one that was never started with exit code 4.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.with(authority.Options{ReadOnly: true}, func(ctx context.Context, a *authority.Authority) error {
 				info, err := a.Inspect(ctx, args[0])
+				if errors.Is(err, authority.ErrState) {
+					return fmt.Errorf("run %q was never started: %w", args[0], err)
+				}
 				if err != nil {
 					return fmt.Errorf("run %q: %w", args[0], err)
 				}
@@ -192,8 +195,8 @@ reason, is exit code 1.`,
 					hex.EncodeToString(claim.Scope[:]), hex.EncodeToString(digest[:]),
 					state.Definition, state.Model, state.Turns, state.TurnLimit, len(state.Messages),
 				}
-				return v.print(cmd.OutOrStdout(), i, "genuine: run %q, %s at sequence %d, signed by key %d; %d messages, turn %d of %d\n",
-					i.Run, i.Lifecycle, i.LastSequence, i.Key, i.Messages, i.Turns, i.TurnLimit)
+				return v.print(cmd.OutOrStdout(), i, "genuine: run %q, %s at sequence %d, signed by key %d; %s, turn %d of %d\n",
+					i.Run, i.Lifecycle, i.LastSequence, i.Key, countText(uint64(i.Messages), "message"), i.Turns, i.TurnLimit)
 			})
 		},
 	})

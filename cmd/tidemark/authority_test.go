@@ -109,9 +109,11 @@ func TestAuthority_R109(t *testing.T) {
 	if shown.Run != "one" || shown.Phase != "suspended" || !shown.Held || shown.LastSequence != 2 || shown.Log != log.Cursor(log.Head()).String() {
 		t.Errorf("%+v", shown)
 	}
-	do("inspect", "three").want(t, 4, `run "three"`)
+	do("inspect", "three").want(t, 4, `run "three" was never started`)
+	tidemark(t, "", "authority", "list", "--dir", dir+string(filepath.Separator)).want(t, 0)
+	tidemark(t, "", "authority", "list", "--dir", "authority").want(t, 2, `--dir: "authority" is not an absolute path`)
 	do("inspect", "bad\x01id").want(t, 2)
-	do("verify", file).want(t, 0).prints(t, "genuine: run \"one\", suspended at sequence 2, signed by key 1; 1 messages, turn 2 of 9\n")
+	do("verify", file).want(t, 0).prints(t, "genuine: run \"one\", suspended at sequence 2, signed by key 1; 1 message, turn 2 of 9\n")
 	if out := do("verify", file, "--json").want(t, 0).out; strings.Contains(out, "secret") || !strings.Contains(out, `"lifecycle":"suspended"`) {
 		t.Error(out)
 	}
@@ -128,7 +130,7 @@ func TestAuthority_R109(t *testing.T) {
 	do("resolve", "two").want(t, 2, "--as is missing")
 	do("resolve", "two", "--as", "faild").want(t, 2, "did you mean failed?")
 	do("resolve", "two", "--as", "failed").want(t, 0).prints(t, "run \"two\" is failed\n")
-	do("resolve", "two", "--as", "failed").want(t, 4)
+	do("resolve", "two", "--as", "failed").want(t, 4, `run "two" is over`)
 
 	do("rotate").want(t, 0).prints(t, "key 2 signs from now on\n")
 	do("retire").want(t, 2, "--key is missing")
@@ -136,9 +138,9 @@ func TestAuthority_R109(t *testing.T) {
 	done, err := l.Finish(ctx, state(t, "one", 2, snapshot.Completed))
 	must(t, err)
 	must(t, os.WriteFile(file, done.Encoding(), 0o600))
-	do("verify", file).want(t, 0).prints(t, "genuine: run \"one\", completed at sequence 2, signed by key 2; 1 messages, turn 2 of 9\n")
+	do("verify", file).want(t, 0).prints(t, "genuine: run \"one\", completed at sequence 2, signed by key 2; 1 message, turn 2 of 9\n")
 	do("retire", "--key", "1").want(t, 0).prints(t, "key 1 is gone\n")
-	do("retire", "--key", "2").want(t, 4)
+	do("retire", "--key", "2").want(t, 4, "key 2 signs")
 	must(t, a.Close())
 
 	// A log of a run is not for others to write.

@@ -20,7 +20,9 @@ last complete commit. It works beside a live writer. Payloads that hold line
 feeds or are no text are told apart with --json: payload is there if the bytes
 are valid UTF-8, else payload_base64; record counts from 0 in each commit. Keys
 are records, too, so that the count may leave numbers out: they are not printed
-on their own, but with --json in keys of the record they lead to.
+on their own, but with --json in keys of the record they lead to. The fork
+record of a fork and the opaque records of 'salvage' are printed, and are no
+text.
 
 At damage the sound records before it are printed, standard error says where
 and why, and the exit code is 1.

@@ -113,7 +113,7 @@ func (c *checkpointMade) print(w io.Writer, asJSON bool) error {
 	}
 	state := "no state of its own"
 	if c.Blob != nil {
-		state = fmt.Sprintf("%d bytes of state", *c.Blob)
+		state = countText(uint64(*c.Blob), "byte") + " of state"
 	}
 	_, err := fmt.Fprintf(w, "checkpoint at revision %d with %s, head %d\n", c.Revision, state, c.Head)
 	return err

@@ -68,8 +68,8 @@ func printPlan(w io.Writer, p *fork.Planned, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(p)
 	}
-	_, err := fmt.Fprintf(w, "fork of log %v after revision %d (digest %v): %d commits from revision %d on, %s, %d ancestors\n",
-		p.Source, p.Revision, p.Digest, p.Commits, p.Oldest, bytesText(p.Bytes), p.Ancestors)
+	_, err := fmt.Fprintf(w, "fork of log %v after revision %d (digest %v): %s from revision %d on, %s, %s\n",
+		p.Source, p.Revision, p.Digest, countText(p.Commits, "commit"), p.Oldest, bytesText(p.Bytes), countText(uint64(p.Ancestors), "ancestor"))
 	return err
 }
 

@@ -62,7 +62,7 @@ func TestGet(t *testing.T) {
 		{[]string{"get", path, "a", "b", "c"}, 2, "", "one too many"},
 		{[]string{"reindex"}, 2, "", "LOG is missing"},
 		{[]string{"reindex", path + "x"}, 2, "", "no such file"},
-		{[]string{"reindex", path}, 0, "indexed " + path + ", keys 12000\n", ""},
+		{[]string{"reindex", path}, 0, "indexed " + path + ": 12000 keys\n", ""},
 		{[]string{"get", path, "orders", "order-7"}, 0, "order 7\n", ""},
 	} {
 		var out, errs strings.Builder
@@ -164,7 +164,7 @@ func TestAppend_Keys(t *testing.T) {
 	again := newPath(t)
 	tidemark(t, all.out, "append", "--json", again).want(t, 0)
 	get(again, "shipped\n", "orders", "17")
-	tidemark(t, "", "reindex", again).want(t, 0).prints(t, "indexed "+again+", keys 6\n")
+	tidemark(t, "", "reindex", again).want(t, 0).prints(t, "indexed "+again+": 6 keys\n")
 	get(again, "shipped\n", "parcels", "ä")
 	get(again, "bare\n", "", "17")
 	// With both, a record has the keys of its line and the one of the flags.

@@ -156,11 +156,7 @@ func facts(p *pagelog.Picture) []fact {
 
 // grouped writes a number in groups of three digits.
 func grouped(n uint64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "\u202f" + s[i:]
-	}
-	return s
+	return strings.ReplaceAll(thousands(n), ",", "\u202f")
 }
 
 func counted(n uint64, noun string) string {

@@ -170,26 +170,22 @@ func (t *tree) group(g *pagelog.GroupPart) {
 	if last := (g.End - 1) / size; last > t.page {
 		what += fmt.Sprintf(", up to page %d", last)
 	}
-	records := "1 record"
-	if g.Count != 1 {
-		records = fmt.Sprintf("%d records", g.Count)
-	}
 	note := ""
 	if g.Gap {
 		note = ", behind damage"
 	}
-	t.line(g.Offset, g.End-g.Offset, depthPart, "%s: %s, epoch %d, digest %v, %s%s", what, records, g.Epoch, g.Digest, g.State, note)
+	t.line(g.Offset, g.End-g.Offset, depthPart, "%s: %s, epoch %d, digest %v, %s%s", what, countText(uint64(g.Count), "record"), g.Epoch, g.Digest, g.State, note)
 	for i, r := range g.Records {
 		t.line(r.Offset, r.Size, depthRecord, "record %d: %s", i, recordText(&r))
 	}
 	if n := g.Count - len(g.Records); n > 0 {
-		t.line(g.End, -1, depthRecord, "... %d records more", n)
+		t.line(g.End, -1, depthRecord, "... %s more", countText(uint64(n), "record"))
 	}
 	t.page = max(t.page, (g.End-1)/size)
 }
 
 func recordText(r *pagelog.RecordPart) string {
-	text := fmt.Sprintf("%d bytes", r.Raw)
+	text := countText(uint64(r.Raw), "byte")
 	if r.Raw != r.Stored || codecName(r.Codec) != "plain" {
 		text += fmt.Sprintf(", stored as %d (%s)", r.Stored, codecName(r.Codec))
 	}

@@ -33,15 +33,11 @@ func reindex(cmd *cobra.Command, path string, o pagelog.Options) error {
 	if err != nil {
 		return err
 	}
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	err = log.Reindex(ctx)
+	err = log.Reindex(context.Background())
 	keys := log.IndexStats().Keys
 	if err := errors.Join(err, log.Close()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "indexed %s, keys %d\n", path, keys)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "indexed %s: %s\n", path, countText(keys, "key"))
 	return err
 }

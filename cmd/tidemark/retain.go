@@ -72,6 +72,6 @@ func (r *retained) print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(r)
 	}
-	_, err := fmt.Fprintf(w, "dropped %d commits, oldest %d, head %d\n", r.Dropped, r.Oldest, r.Head)
+	_, err := fmt.Fprintf(w, "dropped %s, oldest %d, head %d\n", countText(r.Dropped, "commit"), r.Oldest, r.Head)
 	return err
 }

@@ -83,8 +83,8 @@ func printSalvage(w io.Writer, path string, r *pagelog.SalvageReport) error {
 	if r.Unmap > 0 {
 		fmt.Fprintf(&b, "and %d stretches more\n", r.Unmap)
 	}
-	fmt.Fprintf(&b, "made %s: head %d, %d commits kept, %d commits with %d records saved from behind damage; log %v\n",
-		path, r.Head, r.Kept, r.Saved, r.Records, r.LogID)
+	fmt.Fprintf(&b, "made %s: head %d, %s kept, %s with %s saved from behind damage; log %v\n",
+		path, r.Head, countText(r.Kept, "commit"), countText(r.Saved, "commit"), countText(r.Records, "record"), r.LogID)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -55,7 +55,7 @@ It exits with 1 if any promise is broken, and then keeps the directory.`,
 	return cmd
 }
 
-// oneDirectory is the operand of torture.
+// oneDirectory is the operand of torture and bench.
 func oneDirectory(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:

@@ -93,7 +93,7 @@ func printReport(w io.Writer, r *pagelog.VerifyReport, took time.Duration) error
 		fmt.Fprintf(&b, "%-8s %s\n", f.Class, placeOf(&f))
 	}
 	if r.Uncounted > 0 {
-		fmt.Fprintf(&b, "and %d findings more\n", r.Uncounted)
+		fmt.Fprintf(&b, "and %s more\n", countText(uint64(r.Uncounted), "finding"))
 	}
 	verdict := "sound"
 	switch {
@@ -102,10 +102,18 @@ func printReport(w io.Writer, r *pagelog.VerifyReport, took time.Duration) error
 	case r.Torn:
 		verdict = "sound, with a torn end that was never acknowledged"
 	}
-	fmt.Fprintf(&b, "%s: head %d, %d commits with %d records hold, %s checked in %s\n",
-		verdict, r.Head, r.Groups, r.Records, bytesText(r.FileSize), took.Round(time.Millisecond))
+	fmt.Fprintf(&b, "%s: head %d, %s with %s hold, %s checked in %s\n",
+		verdict, r.Head, countText(r.Groups, "commit"), countText(r.Records, "record"), bytesText(r.FileSize), took.Round(time.Millisecond))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// countText shows how many there are to a person.
+func countText(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // bytesText shows a number of bytes to a person.

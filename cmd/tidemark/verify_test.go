@@ -195,3 +195,12 @@ func TestDemo_Sample(t *testing.T) {
 		t.Errorf("the first two lines are %q", got)
 	}
 }
+
+// TestVerify_CountsOne: one is one.
+func TestVerify_CountsOne(t *testing.T) {
+	t.Parallel()
+	const want = "sound: head 1, 1 commit with 1 record hold, "
+	if out := tidemark(t, "", "verify", newLog(t, "a")).want(t, 0).out; !strings.HasPrefix(out, want) {
+		t.Errorf("%q, want %q", out, want)
+	}
+}
