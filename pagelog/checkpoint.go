@@ -146,7 +146,7 @@ func (l *Log) nameCheckpoints(target point) bool {
 	return n > 0
 }
 
-// Checkpoint keeps the host's state: blob is what the host needs to go on from
+// Checkpoint keeps the host's state: data is what the host needs to go on from
 // the commit at revision, instead of replaying everything before it. It may
 // have up to 16 MiB and is copied. On return it is durable; LastCheckpoint
 // hands out the last one. Nil writes a checkpoint without a state, and

@@ -28,7 +28,7 @@ type space struct {
 const (
 	zeroChunk    = 64 << 10  // bytes of one write of zeros
 	zeroMore     = 512 << 10 // the most that is zeroed at a time
-	zeroShare    = 8         // and no more than this part of the log
+	zeroShare    = 8         // and no more than the log's size divided by this
 	zeroMost     = 256 << 10 // larger writes reserve instead of zeroing
 	reserveChunk = 4 << 20   // bytes reserved at a time for large writes
 )

@@ -14,7 +14,7 @@ import (
 type Ticket struct {
 	log   *Log
 	body  []byte             // records of the commit, which nobody changes while it is in flight
-	count int                // records; 0: a sync or a checkpoint is asked for
+	count int                // records; 0: no commit, but a sync or one of what follows
 	later bool               // acknowledged before it is durable
 	blob  *blob              // a checkpoint is asked for
 	piece []byte             // body of a group with a piece of an index run, see placed

@@ -308,9 +308,7 @@ func (v *verifier) gather() error {
 	if err := v.head.reread(v.file); err != nil {
 		return err
 	}
-	if v.head.size >= v.size { // what slots name behind the end we saw is not ours to judge
-		v.head.size = v.size
-	}
+	v.head.size = min(v.head.size, v.size) // what slots name behind the end we saw is not ours to judge
 	if end := v.head.durableEnd(); end <= v.size {
 		if err := v.raise(end); err != nil {
 			return err
