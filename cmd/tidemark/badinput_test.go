@@ -225,6 +225,16 @@ func TestMissing_Advice(t *testing.T) {
 	}
 }
 
+// TestAdvice_NamesLog: advice names the log at hand, also for verbs with more
+// operands, and no other file in its place.
+func TestAdvice_NamesLog(t *testing.T) {
+	t.Parallel()
+	path, dir := newLog(t, "a"), t.TempDir()
+	tidemark(t, "", "fork", path, newPath(t), "--at", "9").want(t, 5, "'tidemark stat "+path+"'")
+	tidemark(t, "", "copy", dir, newPath(t)).want(t, 2, "not a regular file", "'tidemark create NEW'")
+	tidemark(t, "", "cat", dir).want(t, 2, "not a regular file", "'tidemark create NEW'")
+}
+
 // TestError_NamesOnce: an error says once which log it is about.
 func TestError_NamesOnce(t *testing.T) {
 	t.Parallel()

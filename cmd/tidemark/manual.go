@@ -102,7 +102,8 @@ func flagTable(flags *pflag.FlagSet) string {
 	b.WriteString("| flag | meaning |\n|---|---|\n")
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(flagText(f), "|", `\|`), flagMeaning(f))
+			cells := strings.NewReplacer("|", `\|`)
+			fmt.Fprintf(&b, "| `%s` | %s |\n", cells.Replace(flagText(f)), cells.Replace(flagMeaning(f)))
 		}
 	})
 	return b.String()

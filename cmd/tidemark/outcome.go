@@ -103,7 +103,7 @@ var outcomes = []outcome{
 	{pagelog.ErrNotFound, exitCursor, "'tidemark stat LOG' shows how far the log goes"},
 	{pagelog.ErrReplaced, exitUsage, "the name leads to another file now: run the command again"},
 	{pagelog.ErrUnsupported, exitUsage, "update Tidemark; the file was not changed"},
-	{pagelog.ErrNotALog, exitUsage, "check the path; 'tidemark create LOG' makes a log where there is no file yet"},
+	{pagelog.ErrNotALog, exitUsage, "check the path; 'tidemark create NEW' makes a log where there is no file yet"},
 	{pagelog.ErrFileSystem, exitUsage, "move the log to a local disk, or add --any-file-system if you know that its locks and syncs hold"},
 	{errInput, exitUsage, "mend the input and append from that line on"},
 	{errEnvelope, exitUsage, "check the path; an envelope is what a program got when it suspended or ended a run"},
@@ -138,7 +138,7 @@ var plainPath = regexp.MustCompile(`^[\w./+,:@%-]+$`)
 // withOperand puts the log at hand into advice, ready to be copied.
 func withOperand(cmd *cobra.Command, next string) string {
 	operand := cmd.Flags().Arg(0)
-	if cmd.Flags().NArg() != 1 && cmd.Name() != "get" || !plainPath.MatchString(operand) || strings.HasPrefix(operand, "-") {
+	if !takesLog(cmd) || !plainPath.MatchString(operand) || strings.HasPrefix(operand, "-") {
 		return next
 	}
 	return regexp.MustCompile(`\bLOG\b`).ReplaceAllLiteralString(next, operand)
@@ -159,11 +159,14 @@ func classify(cmd *cobra.Command, err error) (code int, next string) {
 	return exitUsage, "this is what the operating system said; mend it and run the command again"
 }
 
+// takesLog reports whether the verb's first operand is a LOG.
+func takesLog(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, " LOG") }
+
 // missesLog reports whether what is missing is the verb's LOG, or its directory.
 func missesLog(cmd *cobra.Command, err error) bool {
 	log := cmd.Flags().Arg(0)
 	var missing *fs.PathError
-	return strings.Contains(cmd.Use, "LOG") && errors.As(err, &missing) &&
+	return takesLog(cmd) && errors.As(err, &missing) &&
 		(missing.Path == log || missing.Path == filepath.Dir(log))
 }
 

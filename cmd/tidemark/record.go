@@ -27,7 +27,7 @@ type printFlags struct {
 func (o *printFlags) register(cmd *cobra.Command) {
 	o.limit = count{low: 0, top: 1 << 62}
 	f := cmd.Flags()
-	f.StringVar(&o.after, "after", "", "begin after this revision, or after this cursor: `REVISION|CURSOR`")
+	f.StringVar(&o.after, "after", "", "begin after this `REVISION|CURSOR`")
 	f.Var(&o.limit, "limit", "print at most this many records")
 	f.Lookup("limit").DefValue = "0" // not set: no limit
 	f.BoolVar(&o.json, "json", false, "print JSON lines with revision, record, payload or payload_base64, and keys")

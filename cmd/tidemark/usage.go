@@ -227,12 +227,12 @@ Example:
 {{- if .HasAvailableLocalFlags}}
 
 Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}
 {{- end}}
 {{- if .HasAvailableInheritedFlags}}
 
 Flags of every verb:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}
+{{.InheritedFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}
 {{- end}}
 
 Exit codes: 0 good, 1 corrupt, 2 usage, unreadable or not a log, 3 held by

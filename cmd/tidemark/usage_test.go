@@ -109,6 +109,11 @@ func TestHelp(t *testing.T) {
 						t.Errorf("%v does not have %q:\n%s", args, part, out)
 					}
 				}
+				for line := range strings.Lines(out) {
+					if len(line) > 81 {
+						t.Errorf("%v has a line longer than 80 characters: %s", args, line)
+					}
+				}
 			}
 			for i, line := range strings.Split(c.Long, "\n") {
 				if len(line) > 80 {
@@ -157,6 +162,11 @@ func TestManual(t *testing.T) {
 	}
 	if got := string(read(t, file)); got != want {
 		t.Errorf("%s is not what the commands say; run go test ./cmd/tidemark -update", file)
+	}
+	for line := range strings.Lines(want) {
+		if strings.HasPrefix(line, "|") && strings.Count(line, "|")-strings.Count(line, `\|`) != 3 {
+			t.Errorf("a table of two columns has this line: %s", line)
+		}
 	}
 	for _, c := range append(newRoot().Commands(), newRoot()) {
 		args := []string{"manual", "--format", "man"}
