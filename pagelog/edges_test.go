@@ -699,3 +699,40 @@ func TestL18_SyncsOfItsOwn(t *testing.T) {
 	}
 	closeLog(t, l)
 }
+
+// TestSlots_OpenedOverTheNewest: opening writes over the newest slot, so that
+// the other one, which names less, stays until the new one is durable.
+func TestSlots_OpenedOverTheNewest(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{})
+	var which [2]int
+	for i := range 6 {
+		commit(t, l, payload(i, 100))
+		if i%2 == 0 {
+			closeLog(t, l)
+		} else {
+			s.fs.Kill()
+		}
+		before, err := readHeader(&memFile{b: s.bytes()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest := 0
+		if before.slots[1].Number > before.slots[0].Number {
+			newest = 1
+		}
+		l = s.open(Options{})
+		after, err := readHeader(&memFile{b: s.bytes()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.slots[newest].Number != before.slots[newest].Number+1 || after.slots[1-newest].Number != before.slots[1-newest].Number {
+			t.Errorf("opening wrote slots %d and %d over %d and %d", after.slots[0].Number, after.slots[1].Number, before.slots[0].Number, before.slots[1].Number)
+		}
+		which[newest]++
+	}
+	if which[0] == 0 || which[1] == 0 {
+		t.Errorf("the newest slot was always the same one: %v", which)
+	}
+	closeLog(t, l)
+}
