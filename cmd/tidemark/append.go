@@ -192,7 +192,7 @@ func (a *appender) run() error {
 
 // stopped says what a signal left undone. busy is held.
 func (a *appender) stopped(s os.Signal) error {
-	e := &interruptedError{left: fmt.Sprintf("the last acknowledged revision is %d", a.head)}
+	e := &interruptedError{left: fmt.Sprintf("the log is closed and sound, the last acknowledged revision is %d", a.head)}
 	if number, ok := s.(syscall.Signal); ok {
 		e.signal = number
 	}

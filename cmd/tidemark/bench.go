@@ -46,7 +46,7 @@ Let nothing else run meanwhile: a busy disk slows both, and not always alike.`,
   tidemark bench /mnt/disk --time 1m --json`,
 		Args: oneDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runBench(cmd.Context(), cmd.OutOrStdout(), args[0], time.Duration(limit), asJSON, a.anyFileSystem)
+			return runBench(cmd.OutOrStdout(), args[0], time.Duration(limit), asJSON, a.anyFileSystem)
 		},
 	}
 	cmd.Flags().Var(&limit, "time", "for how long, `DURATION` such as 10s or 2m; each line has three rounds at least")
@@ -101,14 +101,17 @@ const (
 	logBytes    = 256 << 20 // after which a log is replaced by a new one
 )
 
-func runBench(ctx context.Context, w io.Writer, in string, limit time.Duration, asJSON, anyFileSystem bool) error {
+func runBench(w io.Writer, in string, limit time.Duration, asJSON, anyFileSystem bool) error {
 	dir, err := os.MkdirTemp(in, "tidemark-bench-")
 	if err != nil {
 		return err
 	}
 	b := &bencher{dir: dir, options: pagelog.Options{AllowAnyFileSystem: anyFileSystem}}
-	result, err := b.run(ctx, limit)
-	err = errors.Join(err, b.close(), os.RemoveAll(dir))
+	var result *benchResult
+	err = interruptible(noTrace, func(ctx context.Context) (err error) {
+		result, err = b.run(ctx, limit)
+		return errors.Join(err, b.close(), os.RemoveAll(dir))
+	})
 	if err != nil {
 		return err
 	}

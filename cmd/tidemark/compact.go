@@ -30,7 +30,7 @@ There must be room for both.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bar := newBar(cmd.ErrOrStderr())
 			var report pagelog.CompactReport
-			err := interruptible("the smaller file", func(ctx context.Context) (err error) {
+			err := interruptible("the smaller file was not made", func(ctx context.Context) (err error) {
 				report, err = pagelog.Compact(ctx, args[0], pagelog.CompactOptions{Progress: bar.show, AllowAnyFileSystem: a.anyFileSystem})
 				return err
 			})

@@ -35,7 +35,7 @@ them for reading. A damaged log is not copied, exit code 1: see 'salvage'.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bar := newBar(cmd.ErrOrStderr())
 			var report pagelog.CopyReport
-			err := interruptible(args[1], func(ctx context.Context) (err error) {
+			err := interruptible(args[1]+" was not made", func(ctx context.Context) (err error) {
 				report, err = pagelog.Copy(ctx, args[0], args[1], pagelog.CopyOptions{Progress: bar.show, AllowAnyFileSystem: a.anyFileSystem})
 				return err
 			})
@@ -80,9 +80,9 @@ func taken(err error) error {
 	return err
 }
 
-// interruptible runs what makes the file new, and stops it when a signal asks
-// for that: then nothing is left of it.
-func interruptible(path string, do func(ctx context.Context) error) error {
+// interruptible runs what leaves nothing behind when its context ends, and ends
+// that when a signal asks for it. left is what is then told.
+func interruptible(left string, do func(ctx context.Context) error) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -100,6 +100,6 @@ func interruptible(path string, do func(ctx context.Context) error) error {
 			return err // it was faster
 		}
 		number, _ := s.(syscall.Signal)
-		return &interruptedError{signal: number, left: path + " was not made"}
+		return &interruptedError{signal: number, left: left}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -60,13 +61,22 @@ func runDemo(w io.Writer, in string, keep bool) error {
 		return err
 	}
 	d := &demo{w: w, program: program, text: loadText(), path: filepath.Join(dir, "demo.log"), began: time.Now()}
-	err = d.run()
-	if keep || errors.Is(err, errBroken) {
-		d.say("\nThe logs are in %s\n", dir)
-	} else {
-		err = errors.Join(err, os.RemoveAll(dir))
+	left := noTrace
+	if keep {
+		left = ""
 	}
-	return errors.Join(err, d.failed)
+	return interruptible(left, func(ctx context.Context) error {
+		err := d.run()
+		if ctx.Err() != nil { // child processes were ended, too: what was seen then means nothing
+			err = ctx.Err()
+		}
+		if keep || errors.Is(err, errBroken) {
+			d.say("\nThe logs are in %s\n", dir)
+		} else {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+		return errors.Join(err, d.failed)
+	})
 }
 
 // demo is one run.

@@ -46,7 +46,7 @@ that is taken is left alone. --plan says what would be made, and makes nothing.`
 			bar := newBar(cmd.ErrOrStderr())
 			o.Progress = bar.show
 			var made fork.Made
-			err := interruptible(args[1], func(ctx context.Context) (err error) {
+			err := interruptible(args[1]+" was not made", func(ctx context.Context) (err error) {
 				made, err = fork.Create(ctx, args[0], args[1], o)
 				return err
 			})

@@ -48,15 +48,14 @@ var (
 // interruptedError ends a verb that a signal asked to stop.
 type interruptedError struct {
 	signal syscall.Signal
-	left   string // what was not done, if anything
+	left   string // what stands, or was not done; empty: nothing to tell
 }
 
 func (e *interruptedError) Error() string {
-	text := "stopped by a signal; the log is closed and sound"
-	if e.left != "" {
-		text += "; " + e.left
+	if e.left == "" {
+		return "stopped by a signal"
 	}
-	return text
+	return "stopped by a signal; " + e.left
 }
 
 // outcome says what an error means to the caller of the program.

@@ -37,7 +37,7 @@ old one.`,
 			bar := newBar(cmd.ErrOrStderr())
 			o.Progress, o.AllowAnyFileSystem = bar.show, a.anyFileSystem
 			var report pagelog.SalvageReport
-			err := interruptible(args[1], func(ctx context.Context) (err error) {
+			err := interruptible(args[1]+" was not made", func(ctx context.Context) (err error) {
 				report, err = pagelog.Salvage(ctx, args[0], args[1], o)
 				return err
 			})
@@ -62,12 +62,7 @@ old one.`,
 // printSalvage shows a report to a person.
 func printSalvage(w io.Writer, path string, r *pagelog.SalvageReport) error {
 	var b strings.Builder
-	for _, f := range r.Source.Findings {
-		fmt.Fprintf(&b, "%-8s %s\n", f.Class, placeOf(&f))
-	}
-	if r.Source.Uncounted > 0 {
-		fmt.Fprintf(&b, "and %d findings more\n", r.Source.Uncounted)
-	}
+	printFindings(&b, &r.Source)
 	last := uint64(0)
 	for i, m := range r.Map {
 		if i > 0 && m.OldFirst > last+1 {

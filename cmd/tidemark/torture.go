@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,12 +98,18 @@ func runTorture(w io.Writer, in string, limit time.Duration, asJSON, anyFileSyst
 		dir: dir, program: program, began: time.Now(), limit: limit, anyFileSystem: anyFileSystem,
 		rng: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1)),
 	}
-	err = t.run()
-	t.counts.Seconds = time.Since(t.began).Seconds()
-	if errors.Is(err, errBroken) {
-		t.counts.Violation, t.counts.Kept = err.Error(), dir
-	} else {
-		err = errors.Join(err, os.RemoveAll(dir))
+	err = interruptible(noTrace, func(ctx context.Context) error {
+		err := t.run(ctx)
+		t.counts.Seconds = time.Since(t.began).Seconds()
+		if errors.Is(err, errBroken) {
+			t.counts.Violation, t.counts.Kept = err.Error(), dir
+			return err
+		}
+		return errors.Join(err, os.RemoveAll(dir))
+	})
+	var stopped *interruptedError
+	if errors.As(err, &stopped) {
+		return err
 	}
 	if asJSON {
 		return errors.Join(err, json.NewEncoder(w).Encode(t.counts))
@@ -152,9 +159,16 @@ const (
 	maxTortured   = 2 << 20 // bytes; then a new log is begun
 )
 
-func (t *torture) run() error {
+// noTrace is told when a signal ended what works in a directory of its own.
+const noTrace = "its directory was removed"
+
+func (t *torture) run(ctx context.Context) error {
 	for round := 0; round == 0 || time.Since(t.began) < t.limit; round++ {
-		if err := t.round(round); err != nil {
+		err := t.round(round)
+		if ctx.Err() != nil {
+			return ctx.Err() // the signal may have ended child processes, too: what was seen then means nothing
+		}
+		if err != nil {
 			return err
 		}
 	}

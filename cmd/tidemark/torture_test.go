@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // TestTorture runs one round of every act on the disk of the tests.
@@ -92,4 +94,40 @@ func TestTorture_NoticesWhatItMust(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestSignal_LeavesNothing: what works in a directory of its own removes it when
+// a signal stops it.
+func TestSignal_LeavesNothing(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		skip(t, "signals of Unix")
+	}
+	for _, args := range [][]string{{"bench", "DIR", "--time", "1h"}, {"torture", "DIR", "--time", "1h"}, {"demo", "--dir", "DIR"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "DIR", dir)
+			}
+			p := start(t, args...)
+			look, late := time.NewTicker(time.Millisecond), time.After(patience)
+			defer look.Stop()
+			for made := []string(nil); len(made) == 0; {
+				select {
+				case <-look.C:
+				case <-late:
+					t.Fatal("it does not begin")
+				}
+				var err error
+				made, err = filepath.Glob(filepath.Join(dir, "*", "*"))
+				must(t, err)
+			}
+			must(t, p.Process.Signal(syscall.SIGTERM))
+			p.end().want(t, 143, "its directory was removed")
+			if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+				t.Errorf("left over: %v, %v", left, err)
+			}
+		})
+	}
 }

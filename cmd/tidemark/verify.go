@@ -89,12 +89,7 @@ func placeOf(f *pagelog.Finding) string {
 // printReport shows a report to a person.
 func printReport(w io.Writer, r *pagelog.VerifyReport, took time.Duration) error {
 	var b strings.Builder
-	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "%-8s %s\n", f.Class, placeOf(&f))
-	}
-	if r.Uncounted > 0 {
-		fmt.Fprintf(&b, "and %s more\n", countText(uint64(r.Uncounted), "finding"))
-	}
+	printFindings(&b, r)
 	verdict := "sound"
 	switch {
 	case r.Corrupt:
@@ -106,6 +101,16 @@ func printReport(w io.Writer, r *pagelog.VerifyReport, took time.Duration) error
 		verdict, r.Head, countText(r.Groups, "commit"), countText(r.Records, "record"), bytesText(r.FileSize), took.Round(time.Millisecond))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// printFindings lists what is not as it should be.
+func printFindings(b *strings.Builder, r *pagelog.VerifyReport) {
+	for _, f := range r.Findings {
+		fmt.Fprintf(b, "%-8s %s\n", f.Class, placeOf(&f))
+	}
+	if r.Uncounted > 0 {
+		fmt.Fprintf(b, "and %s more\n", countText(uint64(r.Uncounted), "finding"))
+	}
 }
 
 // countText shows how many there are to a person.
