@@ -27,6 +27,7 @@ package observer
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -151,6 +152,21 @@ const (
 	Lag                        // the observer fell out of the ring, and is served from the file
 	Noted                      // a transient note
 )
+
+// String returns the kind in one word.
+func (k EventKind) String() string {
+	switch k {
+	case Committed:
+		return "commit"
+	case Bookmark:
+		return "bookmark"
+	case Lag:
+		return "lag"
+	case Noted:
+		return "note"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
 
 // Event is one thing that an observer is told.
 type Event struct {

@@ -163,6 +163,8 @@ func TestL9_Limits(t *testing.T) {
 		{MaxGroup: 8},
 		{MaxRecords: 1 << 21},
 		{MaxSize: -1},
+		{MaxSize: 1000},
+		{PageSize: 64 << 10, MaxSize: 64 << 10},
 	} {
 		if _, err := CreateIn(newSim(t).env(), logName, c, Options{}); err == nil || !strings.Contains(err.Error(), "option") {
 			t.Errorf("%+v: %v", c, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tidemark-log/tidemark/frame"
@@ -735,4 +736,34 @@ func TestSlots_OpenedOverTheNewest(t *testing.T) {
 		t.Errorf("the newest slot was always the same one: %v", which)
 	}
 	closeLog(t, l)
+}
+
+// TestSlots_AfterEveryIdleness: whenever nothing happens for a while after
+// commits, a slot names them; once, and as often as that comes about.
+func TestSlots_AfterEveryIdleness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const idle = time.Second
+		s := newSim(t)
+		env := s.env()
+		env.Idle = idle
+		l, err := CreateIn(env, logName, small, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			before := l.Stats().Slots
+			for range 3 {
+				commit(t, l, payload(i, 100))
+				<-time.After(idle / 2) // not long enough
+			}
+			if n := l.Stats().Slots - before; n != 0 {
+				t.Errorf("round %d: %d slots between commits", i, n)
+			}
+			<-time.After(5 * idle)
+			if n := l.Stats().Slots - before; n != 1 || l.named != l.durable.end {
+				t.Errorf("round %d: %d slots after idleness, want 1", i, n)
+			}
+		}
+		closeLog(t, l)
+	})
 }

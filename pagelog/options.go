@@ -116,6 +116,8 @@ func (o CreateOptions) identity() (frame.Identity, error) {
 		return id, fmt.Errorf("option PageSize is %d, it must be a power of two", id.PageSize)
 	case id.Align != 8 && id.Align != 512 && id.Align != 4096:
 		return id, fmt.Errorf("option Align is %d, it must be 8, 512 or 4096", id.Align)
+	case id.MaxSize != 0 && int64(id.MaxSize) <= id.Geometry().HeaderArea():
+		return id, fmt.Errorf("option MaxSize is %d, and the header area alone has %d bytes", id.MaxSize, id.Geometry().HeaderArea())
 	case o.Base.Revision != 0 && o.Base.Log == cursor.LogID{}:
 		return id, fmt.Errorf("option Base names revision %d of no log", o.Base.Revision)
 	case o.Base.View != 0:
