@@ -767,3 +767,58 @@ func TestSlots_AfterEveryIdleness(t *testing.T) {
 		closeLog(t, l)
 	})
 }
+
+// TestL18_WrittenWhileASyncRuns: a durable commit whose write ends while a sync
+// is under way that was issued before is not made durable by it, and waits for
+// the next one.
+func TestL18_WrittenWhileASyncRuns(t *testing.T) {
+	s := newSim(t)
+	l := s.create(small, Options{ZeroAhead: ZeroAheadOff})
+	commit(t, l, []byte("one"))
+	inSync, goOn, left := make(chan struct{}), make(chan struct{}), make(chan int, 1)
+	var inWrite, inside sync.Once
+	s.fs.Before(func(op simdisk.Op) {
+		switch {
+		case op.Kind == simdisk.OpWrite:
+			inWrite.Do(func() {
+				go func() {
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					l.sync()
+					left <- len(l.unacked)
+					l.handOver()
+				}()
+				<-inSync
+			})
+		case op.Kind == simdisk.OpSync && op.Inside:
+			inside.Do(func() {
+				close(inSync)
+				<-goOn
+			})
+		}
+	})
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.Commit(ctx0, batchOf([]byte("two")))
+		done <- err
+	}()
+	for written := false; !written; runtime.Gosched() {
+		l.mu.Lock()
+		written = len(l.unacked) == 1
+		l.mu.Unlock()
+	}
+	close(goOn)
+	if n := <-left; n != 1 {
+		t.Errorf("%d commits wait for the next sync, want 1", n)
+	}
+	select {
+	case err := <-done:
+		if d := l.Durable().Revision; err != nil || d != 2 {
+			t.Errorf("acknowledged with revision %d durable, %v", d, err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no sync comes for it")
+	}
+	s.fs.Before(nil)
+	closeLog(t, l)
+}
