@@ -456,3 +456,25 @@ func TestPayload_CopiesOfStructures(t *testing.T) {
 		}
 	}
 }
+
+// The last value of every field that a log can have is one that it can have.
+func TestIdentity_Extremes(t *testing.T) {
+	for name, set := range map[string]func(*Identity){
+		"smallest page":   func(id *Identity) { id.PageSize = MinPageSize },
+		"largest page":    func(id *Identity) { id.PageSize = MaxPageSize },
+		"smallest record": func(id *Identity) { id.MaxRecord = 1 },
+		"largest record":  func(id *Identity) { id.MaxRecord = MaxRecordBytes },
+		"smallest group":  func(id *Identity) { id.MaxGroup = RecordHeaderSize + 8 },
+		"largest group":   func(id *Identity) { id.MaxGroup = MaxGroupBytes },
+		"one record":      func(id *Identity) { id.MaxRecords = 1 },
+		"most records":    func(id *Identity) { id.MaxRecords = MaxGroupRecords },
+		"largest size":    func(id *Identity) { id.MaxSize = math.MaxInt64 },
+		"last base":       func(id *Identity) { id.Base = Boundary{id.LogID, math.MaxInt64 - 1, 1} },
+	} {
+		id := testIdentity(4096, 8)
+		set(id)
+		if err := id.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
