@@ -348,3 +348,15 @@ func TestGeometry_Lineage(t *testing.T) {
 		t.Error("the mark does not change at the boundary")
 	}
 }
+
+// Wherever a group may end, the next one may start where Start puts it.
+func TestGeometry_StartsWhereGroupsMayStart(t *testing.T) {
+	for _, align := range []uint32{8, 512, 4096} {
+		g := testGeometry(4096, align)
+		for end := g.HeaderArea(); end <= g.HeaderArea()+3*g.PageSize(); end += 8 {
+			if start := g.Start(end); g.MayEnd(end) && !g.MayStart(start) {
+				t.Errorf("alignment %d: a group that ends at %d is followed at %d, where none may start", align, end, start)
+			}
+		}
+	}
+}
