@@ -822,3 +822,36 @@ func TestL18_WrittenWhileASyncRuns(t *testing.T) {
 	s.fs.Before(nil)
 	closeLog(t, l)
 }
+
+// TestClose_NothingToWrite: a write that finds nothing in line, because who
+// asked for it left, lets Close go on.
+func TestClose_NothingToWrite(t *testing.T) {
+	l := newSim(t).create(small, Options{})
+	l.mu.Lock()
+	l.closing, l.quiet = true, make(chan struct{})
+	l.write()
+	if !isClosed(l.quiet) {
+		t.Error("Close would wait for ever")
+	}
+	l.closing, l.quiet = false, nil
+	l.mu.Unlock()
+	commit(t, l, []byte("x"))
+	closeLog(t, l)
+}
+
+// TestC44_SlotThatNamesTheBeginning: also the place at which the walk begins
+// must be as a slot says.
+func TestC44_SlotThatNamesTheBeginning(t *testing.T) {
+	for i := range 2 {
+		c := craft(4096, 8)
+		c.commit(100)
+		s := newSim(t)
+		s.put(c.bytes(100))
+		closeLog(t, s.open(Options{}))
+		c.slots[i].Durable.Revision = 3
+		s.put(c.bytes(100))
+		if _, err := OpenIn(s.env(), logName, Options{}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("slot %d says that revision 3 ends before the first group: %v", i, err)
+		}
+	}
+}
