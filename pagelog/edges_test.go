@@ -730,6 +730,9 @@ func TestSlots_OpenedOverTheNewest(t *testing.T) {
 		if after.slots[newest].Number != before.slots[newest].Number+1 || after.slots[1-newest].Number != before.slots[1-newest].Number {
 			t.Errorf("opening wrote slots %d and %d over %d and %d", after.slots[0].Number, after.slots[1].Number, before.slots[0].Number, before.slots[1].Number)
 		}
+		if after.slots[newest].Time <= before.slots[newest].Time {
+			t.Errorf("the slot has the time of the one before it")
+		}
 		which[newest]++
 	}
 	if which[0] == 0 || which[1] == 0 {
