@@ -55,8 +55,14 @@ func main() {
 	}
 }
 
+// mostMemory is enough for the compiler and every test.
+const mostMemory = 8 << 30
+
 func run(f flags, out io.Writer) error {
 	began := time.Now()
+	if err := limitMemory(mostMemory); err != nil {
+		return err
+	}
 	root, err := moduleRoot()
 	if err != nil {
 		return err
