@@ -858,3 +858,85 @@ func TestC44_SlotThatNamesTheBeginning(t *testing.T) {
 		}
 	}
 }
+
+// TestL35_AGroupThatDoesNotCarryOn: where a header behind the damage holds and
+// belongs to another history, a commit may be hidden there: a slot that confirms
+// the end is no bridge then.
+func TestL35_AGroupThatDoesNotCarryOn(t *testing.T) {
+	c := craft(4096, 8)
+	c.commit(100)
+	c.sync()
+	before := c.at
+	c.derived(300)
+	c.at.rev += 5
+	c.commit(50)
+	c.at.rev, c.at.digest = before.rev, before.digest
+	c.sync()
+	c.checks = nil
+	c.name()
+	c.name()
+	b := c.bytes(100)
+	b[c.groups[1].start+40] ^= 1
+	if r := check(t, b, 1); r.verdict() != "corrupt" || r.Head != 1 {
+		t.Errorf("verify says %s: %s", r.verdict(), r.describe())
+	}
+	s := newSim(t)
+	s.put(b)
+	if _, err := OpenIn(s.env(), logName, Options{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("opening: %v", err)
+	}
+}
+
+// TestL57_ReportSaysWhereItBegan: the report names the place from which
+// everything was checked.
+func TestL57_ReportSaysWhereItBegan(t *testing.T) {
+	for _, n := range []int{1, 300} {
+		s := newSim(t)
+		l := s.create(small, Options{CheckpointEvery: -1})
+		for i := range n {
+			commit(t, l, payload(i, 16<<10))
+		}
+		closeLog(t, l)
+		l = s.open(Options{CheckpointEvery: -1})
+		begin, from, end := l.geo.HeaderArea(), l.Report().FromOffset, l.head.end
+		if n == 1 && from != begin || n > 1 && (from <= begin+checkedTail || from > end) {
+			t.Errorf("%d commits: the walk began at %d, the log goes from %d to %d", n, from, begin, end)
+		}
+		closeLog(t, l)
+	}
+}
+
+// TestWindow_ReadsOnce: reading on reads no byte twice, and again takes no new
+// memory.
+func TestWindow_ReadsOnce(t *testing.T) {
+	f := &countingFile{memFile: &memFile{b: payload(1, 64<<10)}}
+	w := window{r: f, limit: 64 << 10, chunk: 4096}
+	pass := func() {
+		for off := int64(0); off < w.limit; off += 1000 {
+			for range 2 {
+				b, err := w.read(off, 1500)
+				if err != nil || !bytes.Equal(b, f.b[off:min(off+1500, w.limit)]) {
+					t.Fatalf("%d bytes at %d, %v", len(b), off, err)
+				}
+			}
+		}
+	}
+	pass()
+	if n := f.bytes.Load(); n != w.limit {
+		t.Errorf("%d bytes are read of %d", n, w.limit)
+	}
+	if raceEnabled {
+		return
+	}
+	if n := testing.AllocsPerRun(10, pass); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	g := craft(4096, 8).geo
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := search(f, g, 0, w.limit); err != nil {
+			t.Fatal(err)
+		}
+	}); n >= 1 {
+		t.Errorf("a search allocates %v times", n)
+	}
+}

@@ -160,7 +160,7 @@ func (s *siteList) add(kind string, n ast.Node, replacement string) {
 // no time, then the crash simulator and every bit of a log.
 const (
 	quick    = "^Test(L|Log|Batch|Submit|Commit|Close|Checkpoint|Payload|Steady|Inspect|Open|C[0-9])"
-	thorough = "^Test(Crash|Verify|Index|Model|Slots)"
+	thorough = "^Test(Crash|Verify|Index|Model|Slots|Huge|Compact|Retain|Window|Follow)"
 )
 
 // programs says whether a changed file still makes a program.
