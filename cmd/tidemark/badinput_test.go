@@ -158,8 +158,16 @@ func TestBadOutput(t *testing.T) {
 	defer full.Close()
 	path := newLog(t, "a")
 	for _, args := range [][]string{
-		{"cat", path}, {"tail", path}, {"stat", path}, {"version"}, {"append", path, "--ack"},
-		{"help"}, {"help", "cat"}, {"cat", "--help"}, {"manual"}, {"completion", "bash"},
+		{"cat", path},
+		{"tail", path},
+		{"stat", path},
+		{"version"},
+		{"append", path, "--ack"},
+		{"help"},
+		{"help", "cat"},
+		{"cat", "--help"},
+		{"manual"},
+		{"completion", "bash"},
 	} {
 		cmd := exec.Command(binary, args...)
 		var says strings.Builder
