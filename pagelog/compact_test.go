@@ -1,6 +1,7 @@
 package pagelog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -439,4 +440,45 @@ func TestCompact_BetweenSlotsAndName(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestCompact_ProvesTheNewFile: what the disk made of the new file is read
+// again before it takes the name; a byte that is not as it was written refuses
+// it, and the log stays as it was.
+func TestCompact_ProvesTheNewFile(t *testing.T) {
+	k, l := keptLog(t, 40, 25)
+	closeLog(t, l)
+	env := k.env()
+	env.Dir = rottenDir{env.Dir}
+	if _, err := CompactIn(context.Background(), env, logName, CompactOptions{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a rotten copy took the name: %v", err)
+	}
+	if h, err := readHeader(&memFile{b: k.bytes()}); err != nil || h.newest().Superseded != 0 {
+		t.Errorf("the log is superseded by nothing: %v", err)
+	}
+	l = k.open(Options{})
+	k.holds(l.Reader, 1)
+	closeLog(t, l)
+}
+
+// rottenDir makes files that change one byte of their first large write.
+type rottenDir struct{ disk.Dir }
+
+func (d rottenDir) Create(name string) (disk.File, error) {
+	f, err := d.Dir.Create(name)
+	return &rottenFile{File: f}, err
+}
+
+type rottenFile struct {
+	disk.File
+	done bool
+}
+
+func (f *rottenFile) WriteAt(p []byte, off int64) (int, error) {
+	if !f.done && len(p) > 1000 && off >= 16384 {
+		f.done = true
+		p = bytes.Clone(p)
+		p[len(p)/2] ^= 1
+	}
+	return f.File.WriteAt(p, off)
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/tidemark-log/tidemark/checkpoint"
 )
 
 // keyed returns a log with keys k0 … k<n-1>, perCommit in each commit.
@@ -198,5 +200,36 @@ func TestIndex_LookupAt_Q107(t *testing.T) {
 	}
 	if err := errors.Join(other.Close(), l.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestIndex_NewestRunFirst_L39: of runs on one level the newest is looked at
+// first, for it has the last record under a key; also where the older ones are on
+// disk alone, after the log was opened again.
+func TestIndex_NewestRunFirst_L39(t *testing.T) {
+	var v levels
+	end := int64(1 << 20)
+	place := func(payload []byte) (int64, error) {
+		start := end
+		end += int64(len(payload)) + 4096
+		return start, nil
+	}
+	for i := range 4 {
+		e := checkpoint.Entry{Hash: checkpoint.Hash{1, 2, 3}, Revision: uint64(i + 1), Offset: 16 << 10}
+		if err := v.flush([]checkpoint.Entry{e}, place); err != nil {
+			t.Fatal(err)
+		}
+		young := v.all[0].incoming
+		for j := 1; j < len(young); j++ {
+			if young[j-1].Number <= young[j].Number {
+				t.Errorf("run %d is looked at before run %d", young[j-1].Number, young[j].Number)
+			}
+		}
+		for j, r := range young {
+			young[j] = r.onDisk()
+		}
+	}
+	if n := len(v.all[0].incoming); n < 2 {
+		t.Errorf("%d runs, too few to be in an order", n)
 	}
 }
