@@ -21,7 +21,7 @@ race: ## does it work when everything happens at once?
 cross: ## does it compile where we are not?
 	@GOOS=windows go vet $(PKGS) && GOOS=darwin go vet $(PKGS) && GOARCH=386 go vet $(PKGS)
 crash: ## does it survive every crash we can build? CRASH_MINUTES=10 for the gate
-	@go test -tags=invariants -run='Crash|Recover' -count=1 -timeout=20m $(CRASH)
+	@go test $(if $(CRASH_MINUTES),-v) -tags=invariants -run='Crash|Recover' -count=1 -timeout=20m $(CRASH)
 torture: ## and as long as you like? make torture MINUTES=600 BITS=16
 	@CRASH_MINUTES=$(or $(MINUTES),60) CRASH_BITS=$(or $(BITS),16) go test -tags=invariants -run='^TestCrash_Gate$$' -count=1 -timeout=0 -v ./pagelog
 mutants: ## does a test notice each bug of a list? A few minutes
