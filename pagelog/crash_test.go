@@ -593,6 +593,7 @@ func (v *level) close() {
 		v.fail("closing a poisoned log: %v, %d operations", err, v.fs.Ops()-ops)
 	case err == nil:
 		v.acked, v.ackedEnd = len(v.hand), l.durable.end
+	case v.poisoned: // and says so, whatever is well by now
 	case !v.faulty:
 		v.fail("close: %v", err)
 	}
