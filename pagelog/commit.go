@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/tidemark-log/tidemark/cursor"
 	"github.com/tidemark-log/tidemark/frame"
@@ -185,14 +186,24 @@ func (l *Log) write() {
 
 // gather lets those whose commits were just acknowledged hand over their next
 // ones, so that all callers share a sync and not every other half of them. It
-// yields to goroutines that can run and waits for no clock: five times in vain, and
-// the write goes out. mu is held; it is released meanwhile.
+// yields to goroutines that can run and waits for no clock: five times in vain,
+// and the write goes out. Where others compute on all processors a yield costs
+// their time slices; the next writes then go out at once. mu is held; it is
+// released meanwhile.
 func (l *Log) gather() {
+	if l.expected > 0 && l.hurry > 0 {
+		l.hurry--
+		l.expected = 0
+	}
 	for vain := 0; vain < 5 && l.queue.len() < l.expected && !l.queue.front().completeOnly(); {
-		before := l.queue.len()
+		before, began := l.queue.len(), time.Now()
 		l.mu.Unlock()
 		runtime.Gosched()
 		l.mu.Lock()
+		if time.Since(began) > slowYield {
+			l.hurry = hurriedWrites
+			break
+		}
 		if l.queue.len() == 0 || l.cause != nil {
 			break // withdrawn, or poisoned
 		}
@@ -203,6 +214,13 @@ func (l *Log) gather() {
 	}
 	l.expected = 0
 }
+
+// A yield of more than slowYield met goroutines that compute, and hurriedWrites
+// writes do without.
+const (
+	slowYield     = 2 * time.Millisecond
+	hurriedWrites = 4096
+)
 
 // take moves the tickets that may share the next write from the queue to
 // l.taken.

@@ -45,6 +45,7 @@ type Log struct {
 	alone    int       // tickets at the head of the queue that are written one by one
 	unacked  []*Ticket // written, waiting for a sync that was issued after it
 	expected int       // tickets in line when a sync ended, and those it settled: more may be in line soon
+	hurry    int       // writes that do not wait for them
 
 	writing bool // somebody has the writing role
 	syncing bool // somebody has the syncing role

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -566,4 +567,42 @@ func syncsOfCallers(t *testing.T, callers, each int) uint64 {
 	s.fs.Before(nil)
 	defer closeLog(t, l)
 	return l.Stats().Syncs - before
+}
+
+// Where other goroutines compute on all processors, a yield costs their time
+// slices: a write does not wait for callers again and again there.
+func TestCommit_HurriesWhereOthersCompute(t *testing.T) {
+	l := newSim(t).create(small, Options{})
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
+	for range 4 * runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for !stop.Load() {
+			}
+		})
+	}
+	ticket := l.ticket(batchOf([]byte("x")), nil)
+	if err := l.enqueue(ctx0, ticket); err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	for until := time.Now().Add(10 * time.Second); l.hurry == 0 && time.Now().Before(until); {
+		l.expected = 100
+		l.gather()
+	}
+	if l.hurry != hurriedWrites {
+		t.Errorf("%d writes go out at once after a yield that took long, want %d", l.hurry, hurriedWrites)
+	}
+	l.expected = 100
+	l.gather()
+	if l.hurry != hurriedWrites-1 {
+		t.Errorf("the next write waited for callers")
+	}
+	l.mu.Unlock()
+	if _, err := ticket.Wait(ctx0); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
 }

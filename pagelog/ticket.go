@@ -191,7 +191,7 @@ func (t *Ticket) wait(ctx context.Context) (Commit, error) {
 // woken returns nil after a signal, or the error of the context if it ended.
 func (t *Ticket) woken(ctx context.Context) error {
 	done := ctx.Done()
-	if done == nil { // a select costs ten times as much
+	if done == nil { // cheaper than a select
 		<-t.wake
 		return nil
 	}

@@ -50,6 +50,10 @@ var named = []mutant{
 		old: "vain < 5 &&", new: "vain < 0 &&",
 	},
 	{
+		name: "commit: wait for callers where others compute", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestCommit_HurriesWhereOthersCompute$",
+		old: "l.hurry = hurriedWrites", new: "l.hurry = 0",
+	},
+	{
 		name: "commit: fill the durable end in too early", file: "pagelog/commit.go", pkg: "./pagelog", tests: "^TestL23_StoriesOfManyCrashes$",
 		old: "batch, head, durableEnd := l.taken, l.head, l.durable.end", new: "batch, head, durableEnd := l.taken, l.head, l.head.end",
 	},
